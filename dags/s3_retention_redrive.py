@@ -1,0 +1,83 @@
+"""
+### S3 retention: redrive
+
+Returns quarantined commands through the same delete, quarantine and report tasks that failed them. Trigger it when
+the cause is gone: the permission corrected, the bucket policy lifted, the store back.
+
+Every field of the form narrows the selection, and what is left empty selects everything. Each object is looked at and
+decided again under today's policy first: one that is no longer selected, has changed, or is gone already is closed as
+such and not deleted. What fails again goes back to quarantine with its new cause. Two redrives never take the same
+command. To see what waits::
+
+    SELECT failure_class, code, key, encode(operation_id, 'hex') FROM s3_retention.quarantine WHERE resolved_at IS NULL
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.providers.common.compat.sdk import DAG, Param, TriggerRule, task
+
+from s3_retention.runtime import environment, tasks
+
+BATCH_LABEL = (
+    "batch {{ task.op_kwargs['batch']['number'] }} · "
+    "{{ '{:,}'.format(task.op_kwargs['batch']['num_commands']) }} "
+    "object{{ '' if task.op_kwargs['batch']['num_commands'] == 1 else 's' }}"
+)
+
+with DAG(
+    dag_id="s3_retention_redrive",
+    description="Returns quarantined commands through the same code that failed them.",
+    doc_md=__doc__,
+    schedule=None,
+    catchup=False,
+    default_args=environment.retry_arguments(),
+    tags=["s3-retention", "manual"],
+    params={
+        "policy": Param(
+            None,
+            type=["null", "string"],
+            title="Policy",
+            description="The name of one policy; empty for all.",
+            examples=[file.policy.name for file in environment.read_policies() if file.policy],
+        ),
+        "failure_classes": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "string", "enum": list(environment.FAILURE_CLASSES)},
+            title="Failure classes",
+            description="Only commands that failed so; empty for all.",
+            examples=list(environment.FAILURE_CLASSES),
+        ),
+        "operation_ids": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "string", "pattern": "^[0-9a-f]{64}$"},
+            title="Operation ids",
+            description="One a line, 64 hex digits each; empty for all.",
+        ),
+        "max_commands": Param(
+            10_000, type="integer", minimum=1, maximum=100_000, title="At most", description="Oldest first."
+        ),
+    },
+) as dag:
+
+    @task(doc_md="Takes the selected rows, each for this run alone.")
+    def select_quarantined(params: dict[str, Any] | None = None) -> list[dict[str, int]]:
+        return tasks.select_quarantined(params or {})
+
+    @task(map_index_template=BATCH_LABEL, doc_md="Deletes one batch. Clear it at will: nothing goes twice.")
+    def delete_batch(batch: dict[str, int]) -> dict[str, Any]:
+        return tasks.delete_batch(batch)
+
+    @task(trigger_rule=TriggerRule.ALL_DONE, doc_md="Puts what failed again back, with its new cause.")
+    def quarantine_failed() -> dict[str, Any]:
+        return tasks.quarantine_failed("delete_batch")
+
+    @task(trigger_rule=TriggerRule.ALL_DONE, doc_md="Counts and checks the balance.")
+    def report_run(batches: Any) -> dict[str, Any]:
+        return tasks.report_redrive(batches)
+
+    batches = select_quarantined()
+    delete_batch.expand(batch=batches) >> quarantine_failed() >> report_run(batches)

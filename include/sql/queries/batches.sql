@@ -1,0 +1,132 @@
+-- name: deal_batches
+-- Open batches of an interval go to this run, in order and up to its limits; a stop of an earlier run is
+-- wiped, since a new run may try again. The first batch goes even when it is over the limit alone.
+WITH open_batch AS (
+    SELECT
+        batches.batch_id,
+        row_number() OVER (ORDER BY batches.batch_number) AS place,
+        sum(batches.num_commands) OVER (ORDER BY batches.batch_number) AS running_total
+    FROM s3_retention.batches
+    WHERE
+        batches.interval_id = %(interval_id)s
+        AND batches.closed_at IS NULL
+)
+
+UPDATE s3_retention.batches
+SET
+    dag_id = %(dag_id)s,
+    run_id = %(run_id)s,
+    map_index = open_batch.place - 1,
+    stopped_class = NULL,
+    stopped_message = NULL
+FROM open_batch
+WHERE
+    batches.batch_id = open_batch.batch_id
+    AND open_batch.place <= %(max_batches)s
+    AND (open_batch.running_total <= %(max_commands)s OR open_batch.place = 1)
+RETURNING batches.batch_id, batches.batch_number, batches.num_commands, batches.map_index;
+
+-- name: insert_redrive_batch
+-- One batch of a redrive; its commands are the quarantine rows that it claims.
+INSERT INTO s3_retention.batches (
+    kind, policy, batch_number, num_commands, num_bytes, dag_id, run_id, map_index
+) VALUES (
+    'redrive', %(policy)s, %(batch_number)s, %(num_commands)s, %(num_bytes)s,
+    %(dag_id)s, %(run_id)s, %(map_index)s
+)
+RETURNING batch_id;
+
+-- name: list_batches_of_run
+-- What was dealt to a run, in the order of its mapped task, and whether a worker of this run ever had it.
+SELECT
+    batches.batch_id,
+    batches.kind,
+    batches.policy,
+    batches.interval_id,
+    batches.map_index,
+    batches.num_commands,
+    batches.stopped_class,
+    batches.stopped_message,
+    batches.closed_at,
+    exists(
+        SELECT 1 FROM s3_retention.claims
+        WHERE
+            claims.batch_id = batches.batch_id
+            AND claims.run_id = batches.run_id
+            AND claims.dag_id = batches.dag_id
+    ) AS was_claimed
+FROM s3_retention.batches
+WHERE batches.run_id = %(run_id)s AND batches.dag_id = %(dag_id)s
+ORDER BY batches.map_index, batches.batch_id;
+
+-- name: count_remaining
+-- Planned commands in batches of an interval that no run has been dealt, or that are still open.
+SELECT coalesce(sum(batches.num_commands), 0) AS num_commands FROM s3_retention.batches
+WHERE batches.interval_id = %(interval_id)s AND batches.closed_at IS NULL;
+
+-- name: claim_batch
+-- A new try takes the batch at once, under a new fence, without waiting for the lease of the try before it.
+UPDATE s3_retention.batches
+SET
+    claimed_by = %(claimed_by)s,
+    claimed_until = s3_retention.clock() + %(lease)s,
+    fence = fence + 1,
+    stopped_class = NULL,
+    stopped_message = NULL
+WHERE batch_id = %(batch_id)s AND closed_at IS NULL
+RETURNING batch_id, kind, policy, interval_id, generation, num_commands, fence;
+
+-- name: get_batch
+-- Whose batch it is.
+SELECT batches.policy FROM s3_retention.batches
+WHERE batches.batch_id = %(batch_id)s;
+
+-- name: stop_batch
+-- The store, not an object, is at fault: what is left stays pending for the next run. No row: claim lost.
+UPDATE s3_retention.batches
+SET
+    stopped_class = %(stopped_class)s,
+    stopped_message = %(stopped_message)s,
+    claimed_until = NULL
+WHERE batch_id = %(batch_id)s AND fence = %(fence)s AND closed_at IS NULL
+RETURNING batch_id;
+
+-- name: release_batch
+-- A try that leaves failures behind gives its lease back: another try or the sweep follows.
+UPDATE s3_retention.batches
+SET claimed_until = NULL
+WHERE batch_id = %(batch_id)s AND fence = %(fence)s AND closed_at IS NULL;
+
+-- name: take_from_worker
+-- The sweep raises the fence before it moves anything: a worker that still lives can settle no more. What has
+-- been dealt to another run meanwhile is not touched, nor is a stopped cleanup batch: a later run resumes it.
+UPDATE s3_retention.batches
+SET fence = fence + 1, claimed_by = %(claimed_by)s, claimed_until = NULL
+WHERE
+    batch_id = %(batch_id)s
+    AND dag_id = %(dag_id)s
+    AND run_id = %(run_id)s
+    AND closed_at IS NULL
+    AND (stopped_class IS NULL OR kind = 'redrive')
+RETURNING batch_id, fence;
+
+-- name: close_batch
+-- A batch closes when every command of its chunks is settled or in quarantine. No row: something is left.
+-- A redrive that was stopped keeps the reason, since no later run resumes its batch.
+UPDATE s3_retention.batches
+SET closed_at = s3_retention.clock(), claimed_until = NULL
+WHERE
+    batch_id = %(batch_id)s
+    AND fence = %(fence)s
+    AND closed_at IS NULL
+    AND NOT EXISTS (
+        SELECT 1 FROM s3_retention.chunks
+        WHERE chunks.batch_id = batches.batch_id AND chunks.closed_at IS NULL
+    )
+    AND NOT EXISTS (
+        SELECT 1 FROM s3_retention.quarantine
+        WHERE
+            batches.kind = 'redrive'
+            AND quarantine.redrive_batch_id = batches.batch_id AND quarantine.resolved_at IS NULL
+    )
+RETURNING batch_id;

@@ -1,0 +1,190 @@
+-- name: create_plan_candidates
+-- The candidates of one scan, in a table of this session alone: a crash leaves nothing behind.
+CREATE TEMPORARY TABLE IF NOT EXISTS plan_candidates (
+    bucket text NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    version_id text,
+    etag text,
+    size bigint NOT NULL,
+    last_modified_at timestamptz NOT NULL,
+    reference_at timestamptz NOT NULL,
+    due_at timestamptz NOT NULL,
+    group_key text COLLATE "C"
+) ON COMMIT PRESERVE ROWS;
+
+-- name: clear_plan_candidates
+-- A scan starts from nothing.
+TRUNCATE plan_candidates;
+
+-- name: copy_plan_candidates
+-- Takes one page of a listing.
+COPY plan_candidates (
+    bucket, key, version_id, etag, size, last_modified_at, reference_at, due_at, group_key
+) FROM STDIN WITH (FORMAT "binary");
+
+-- name: create_plan_decisions
+-- What becomes of each candidate, and why.
+CREATE TEMPORARY TABLE IF NOT EXISTS plan_decisions (
+    LIKE plan_candidates,
+    reason text NOT NULL
+) ON COMMIT PRESERVE ROWS;
+
+-- name: clear_plan_decisions
+-- A decision starts from nothing.
+TRUNCATE plan_decisions;
+
+-- name: decide_candidates
+-- Keep rules see the whole group, due or not: the newest of each group stay, whatever their age. A key that
+-- the listing named twice counts once, by its newest incarnation. An open quarantine row keeps its object.
+INSERT INTO plan_decisions (
+    bucket, key, version_id, etag, size, last_modified_at, reference_at, due_at, group_key, reason
+)
+SELECT
+    ranked.bucket,
+    ranked.key,
+    ranked.version_id,
+    ranked.etag,
+    ranked.size,
+    ranked.last_modified_at,
+    ranked.reference_at,
+    ranked.due_at,
+    ranked.group_key,
+    CASE
+        WHEN ranked.place <= %(keep_latest)s::integer THEN 'kept_latest'
+        WHEN ranked.due_at >= %(ends_at)s THEN 'not_due'
+        WHEN EXISTS (
+            SELECT 1 FROM s3_retention.quarantine AS parked
+            WHERE
+                parked.resolved_at IS NULL
+                AND parked.policy = %(policy)s
+                AND parked.bucket = ranked.bucket
+                AND parked.key = ranked.key
+                AND parked.version_id IS NOT DISTINCT FROM ranked.version_id
+                AND parked.etag IS NOT DISTINCT FROM ranked.etag
+                AND parked.size = ranked.size
+                AND parked.last_modified_at = ranked.last_modified_at
+        ) THEN 'in_quarantine'
+        ELSE 'due'
+    END AS reason
+FROM (
+    SELECT
+        one.*,
+        row_number() OVER (
+            PARTITION BY one.group_key
+            ORDER BY one.reference_at DESC, one.last_modified_at DESC, one.key DESC
+        ) AS place
+    FROM (
+        SELECT DISTINCT ON (plan_candidates.bucket, plan_candidates.key, plan_candidates.version_id) -- noqa: LT05,LT09
+            plan_candidates.*
+        FROM plan_candidates
+        ORDER BY
+            plan_candidates.bucket ASC,
+            plan_candidates.key ASC,
+            plan_candidates.version_id ASC,
+            plan_candidates.last_modified_at DESC
+    ) AS one
+) AS ranked;
+
+-- name: count_decisions
+-- Counts and bytes per reason; stragglers were due before the interval starts.
+SELECT
+    plan_decisions.reason,
+    count(*) AS num_objects,
+    sum(plan_decisions.size) AS num_bytes,
+    count(*) FILTER (WHERE plan_decisions.due_at < %(starts_at)s) AS num_due_before,
+    min(plan_decisions.due_at) AS first_due_at
+FROM plan_decisions
+GROUP BY plan_decisions.reason
+ORDER BY plan_decisions.reason;
+
+-- name: insert_batches
+-- The due candidates in key order, a group of a keep rule together so that its keepers are looked at once,
+-- dealt to chunks and these to batches; nothing is held in the client. The cast: the driver sends small
+-- numbers as smallint, and their product is none.
+WITH numbered AS (
+    SELECT
+        plan_decisions.size,
+        row_number() OVER place_order - 1 AS place
+    FROM plan_decisions
+    WHERE plan_decisions.reason = 'due'
+    WINDOW place_order AS (ORDER BY plan_decisions.group_key, plan_decisions.key, plan_decisions.version_id)
+)
+
+INSERT INTO s3_retention.batches (
+    kind, policy, interval_id, generation, batch_number, num_commands, num_bytes
+)
+SELECT
+    'cleanup' AS kind,
+    %(policy)s AS policy,
+    %(interval_id)s AS interval_id,
+    %(generation)s AS generation,
+    numbered.place / (%(chunk_size)s::bigint * %(chunks_per_batch)s) + 1 AS batch_number,
+    count(*) AS num_commands,
+    sum(numbered.size) AS num_bytes
+FROM numbered
+GROUP BY numbered.place / (%(chunk_size)s::bigint * %(chunks_per_batch)s);
+
+-- name: insert_chunks
+-- Each chunk one row of arrays, in the same order as insert_batches.
+WITH numbered AS (
+    SELECT
+        plan_decisions.*,
+        row_number() OVER place_order - 1 AS place
+    FROM plan_decisions
+    WHERE plan_decisions.reason = 'due'
+    WINDOW place_order AS (ORDER BY plan_decisions.group_key, plan_decisions.key, plan_decisions.version_id)
+)
+
+INSERT INTO s3_retention.chunks (
+    batch_id, interval_id, generation, chunk_number, bucket, keys, version_ids, etags, sizes,
+    last_modified_ats, due_ats, group_keys, num_commands
+)
+SELECT
+    batches.batch_id,
+    batches.interval_id,
+    batches.generation,
+    chunk.chunk_place + 1 AS chunk_number,
+    chunk.bucket,
+    chunk.keys,
+    chunk.version_ids,
+    chunk.etags,
+    chunk.sizes,
+    chunk.last_modified_ats,
+    chunk.due_ats,
+    chunk.group_keys,
+    chunk.num_commands
+FROM (
+    SELECT
+        numbered.place / %(chunk_size)s AS chunk_place,
+        min(numbered.bucket) AS bucket,
+        array_agg(numbered.key ORDER BY numbered.place) AS keys,
+        array_agg(numbered.version_id ORDER BY numbered.place) AS version_ids,
+        array_agg(numbered.etag ORDER BY numbered.place) AS etags,
+        array_agg(numbered.size ORDER BY numbered.place) AS sizes,
+        array_agg(numbered.last_modified_at ORDER BY numbered.place) AS last_modified_ats,
+        array_agg(numbered.due_at ORDER BY numbered.place) AS due_ats,
+        array_agg(numbered.group_key ORDER BY numbered.place) AS group_keys,
+        count(*) AS num_commands
+    FROM numbered
+    GROUP BY numbered.place / %(chunk_size)s
+) AS chunk
+INNER JOIN s3_retention.batches
+    ON batches.batch_number = chunk.chunk_place / %(chunks_per_batch)s + 1
+WHERE batches.interval_id = %(interval_id)s AND batches.generation = %(generation)s;
+
+-- name: insert_keepers
+-- The objects whose presence allows the deletes of their groups.
+INSERT INTO s3_retention.keepers (interval_id, generation, group_key, bucket, key)
+SELECT
+    %(interval_id)s AS interval_id,
+    %(generation)s AS generation,
+    keeper.group_key,
+    keeper.bucket,
+    keeper.key
+FROM plan_decisions AS keeper
+WHERE
+    keeper.reason = 'kept_latest'
+    AND EXISTS (
+        SELECT 1 FROM plan_decisions AS leaving
+        WHERE leaving.group_key = keeper.group_key AND leaving.reason = 'due'
+    );

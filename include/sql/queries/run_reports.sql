@@ -1,0 +1,110 @@
+-- name: insert_report
+-- What a run says at its end.
+INSERT INTO s3_retention.run_reports (dag_id, run_id, policy, interval_id, counts, is_balanced)
+VALUES (%(dag_id)s, %(run_id)s, %(policy)s, %(interval_id)s, %(counts)s, %(is_balanced)s);
+
+-- name: count_cleanup_commands
+-- Where each command dealt to a cleanup run stands: the left side of the balance is counted from the
+-- chunks, the right side from ledger and quarantine. OFFSET 0: see the view unfinished_commands.
+SELECT
+    coalesce(
+        entry.outcome,
+        CASE
+            WHEN parked.failure_class IS NOT NULL THEN 'quarantined'
+            WHEN batches.stopped_class IS NOT NULL THEN 'stopped'
+            ELSE 'pending'
+        END
+    ) AS outcome,
+    coalesce(entry.reason, parked.failure_class, batches.stopped_class) AS detail,
+    count(*) AS num_objects,
+    sum(commands.size) AS num_bytes
+FROM s3_retention.batches
+INNER JOIN s3_retention.commands ON batches.batch_id = commands.batch_id
+LEFT JOIN LATERAL (
+    SELECT
+        settled.outcome,
+        settled.reason
+    FROM s3_retention.ledger_entries AS settled
+    WHERE
+        settled.interval_id = commands.interval_id
+        AND settled.generation = commands.generation
+        AND settled.command_id = commands.command_id
+    OFFSET 0 -- noqa: AM09
+) AS entry ON TRUE
+LEFT JOIN LATERAL (
+    SELECT quarantine.failure_class
+    FROM s3_retention.quarantine
+    WHERE
+        quarantine.interval_id = commands.interval_id
+        AND quarantine.generation = commands.generation
+        AND quarantine.command_id = commands.command_id
+        AND quarantine.resolved_at IS NULL
+    OFFSET 0 -- noqa: AM09
+) AS parked ON TRUE
+WHERE batches.run_id = %(run_id)s AND batches.dag_id = %(dag_id)s AND batches.kind = 'cleanup'
+GROUP BY 1, 2
+ORDER BY 1, 2;
+
+-- name: count_redriven_commands
+-- Where each row that a redrive run took stands; what it returned is told by its own events.
+SELECT
+    coalesce(
+        quarantine.resolution, CASE WHEN batches.stopped_class IS NULL THEN 'pending' ELSE 'stopped' END
+    ) AS outcome,
+    CASE
+        WHEN quarantine.resolution = 'kept' THEN entry.reason
+        WHEN quarantine.resolution IS NULL THEN batches.stopped_class
+    END AS detail,
+    count(*) AS num_objects,
+    sum(quarantine.size) AS num_bytes
+FROM s3_retention.batches
+INNER JOIN s3_retention.quarantine ON batches.batch_id = quarantine.redrive_batch_id
+LEFT JOIN s3_retention.ledger_entries AS entry
+    ON
+        quarantine.interval_id = entry.interval_id
+        AND quarantine.generation = entry.generation
+        AND quarantine.command_id = entry.command_id
+WHERE batches.run_id = %(run_id)s AND batches.dag_id = %(dag_id)s AND batches.kind = 'redrive'
+GROUP BY 1, 2
+UNION ALL
+SELECT
+    'quarantined' AS outcome,
+    events.detail,
+    count(*) AS num_objects,
+    sum(quarantine.size) AS num_bytes
+FROM s3_retention.quarantine_events AS events
+INNER JOIN s3_retention.quarantine ON events.quarantine_id = quarantine.quarantine_id
+WHERE events.run_id = %(run_id)s AND events.dag_id = %(dag_id)s AND events.event = 'returned'
+GROUP BY 1, 2
+ORDER BY 1, 2;
+
+-- name: list_pending_commands
+-- Commands dealt to a run that are neither settled, in quarantine nor stopped: why it does not balance.
+SELECT
+    todo.bucket,
+    todo.key,
+    encode(todo.operation_id, 'hex') AS operation_id,
+    batches.batch_id,
+    batches.map_index
+FROM s3_retention.batches
+INNER JOIN s3_retention.unfinished_commands AS todo ON batches.batch_id = todo.batch_id
+WHERE
+    batches.run_id = %(run_id)s
+    AND batches.dag_id = %(dag_id)s
+    AND batches.stopped_class IS NULL
+UNION ALL
+SELECT
+    held.bucket,
+    held.key,
+    encode(held.operation_id, 'hex') AS operation_id,
+    batches.batch_id,
+    batches.map_index
+FROM s3_retention.batches
+INNER JOIN s3_retention.quarantine AS held ON batches.batch_id = held.redrive_batch_id
+WHERE
+    batches.run_id = %(run_id)s
+    AND batches.dag_id = %(dag_id)s
+    AND batches.stopped_class IS NULL
+    AND held.resolved_at IS NULL
+ORDER BY 1, 2
+LIMIT %(max_rows)s;

@@ -1,0 +1,768 @@
+-- The ledger schema as the migrations make it. Nothing runs this file: it is written by
+-- `python -m sandbox.snapshot`, and a test holds it against the migrations.
+
+CREATE SCHEMA s3_retention;
+
+CREATE FUNCTION s3_retention.clock() RETURNS timestamp with time zone
+    LANGUAGE sql
+    RETURN clock_timestamp();
+
+COMMENT ON FUNCTION s3_retention.clock() IS 'The only clock of the package. Every lease, cutoff and stamp comes from here, never from a worker.';
+
+CREATE FUNCTION s3_retention.command_id(operation_id bytea, version_id text, etag text, last_modified_at timestamp with time zone, size bigint) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN sha256(convert_to(((encode(operation_id, 'hex'::text) || '
+'::text) || CASE WHEN (version_id IS NOT NULL) THEN ('version:'::text || version_id) ELSE ((((('etag:'::text || COALESCE(etag, ''::text)) || '
+'::text) || (((EXTRACT(epoch FROM last_modified_at) * (1000000)::numeric))::bigint)::text) || '
+'::text) || (size)::text) END), 'UTF8'::name));
+
+COMMENT ON FUNCTION s3_retention.command_id(operation_id bytea, version_id text, etag text, last_modified_at timestamp with time zone, size bigint) IS 'An operation and the incarnation it was planned for; the same as core.command.command_id.';
+
+CREATE FUNCTION s3_retention.ensure_ledger_partition(for_interval_id bigint) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    width CONSTANT bigint := 1000;
+    lower_bound CONSTANT bigint := for_interval_id / width * width;
+    partition_name CONSTANT text := 'ledger_entries_' || lower_bound;
+BEGIN
+    IF to_regclass('s3_retention.' || partition_name) IS NOT NULL THEN
+        RETURN;
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtextextended('s3_retention.' || partition_name, 0));
+    IF to_regclass('s3_retention.' || partition_name) IS NOT NULL THEN
+        RETURN;
+    END IF;
+    -- Attached, not created in place: that needs no lock that stops the settles of running batches.
+    EXECUTE format(
+        'CREATE TABLE s3_retention.%I (LIKE s3_retention.ledger_entries INCLUDING ALL)', partition_name
+    );
+    EXECUTE format(
+        'ALTER TABLE s3_retention.ledger_entries ATTACH PARTITION s3_retention.%I '
+        'FOR VALUES FROM (%s) TO (%s)',
+        partition_name, lower_bound, lower_bound + width
+    );
+END $$;
+
+COMMENT ON FUNCTION s3_retention.ensure_ledger_partition(for_interval_id bigint) IS 'Makes the partition of 1,000 intervals to which this one belongs; runs as the owner of the schema.';
+
+CREATE FUNCTION s3_retention.operation_id(bucket text, key text, policy_version text) RETURNS bytea
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    RETURN sha256(convert_to(((((bucket || '
+'::text) || key) || '
+'::text) || policy_version), 'UTF8'::name));
+
+COMMENT ON FUNCTION s3_retention.operation_id(bucket text, key text, policy_version text) IS 'SHA-256 over bucket, key and policy version joined by newlines; the same as core.command.operation_id.';
+
+CREATE FUNCTION s3_retention.refuse_change() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'table % is append-only: % is refused', tg_table_name, tg_op
+    USING ERRCODE = 'restrict_violation';
+END $$;
+
+CREATE FUNCTION s3_retention.watermark_forward_only() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF new.position < old.position OR new.completed_through < old.completed_through THEN
+        RAISE EXCEPTION 'the watermark of policy % only moves forward', old.policy
+        USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN new;
+END $$;
+
+CREATE TABLE s3_retention.alembic_version (
+    version_num character varying(32) NOT NULL
+);
+
+CREATE TABLE s3_retention.chunks (
+    chunk_id bigint NOT NULL,
+    batch_id bigint NOT NULL,
+    interval_id bigint NOT NULL,
+    generation integer NOT NULL,
+    chunk_number integer NOT NULL,
+    tenant text,
+    bucket text NOT NULL,
+    keys text[] NOT NULL COLLATE pg_catalog."C",
+    version_ids text[] NOT NULL,
+    etags text[] NOT NULL,
+    sizes bigint[] NOT NULL,
+    last_modified_ats timestamp with time zone[] NOT NULL,
+    due_ats timestamp with time zone[] NOT NULL,
+    group_keys text[] NOT NULL,
+    num_commands integer NOT NULL,
+    closed_at timestamp with time zone,
+    CONSTRAINT chunks_check CHECK ((cardinality(keys) = num_commands)),
+    CONSTRAINT chunks_check1 CHECK ((cardinality(version_ids) = num_commands)),
+    CONSTRAINT chunks_check2 CHECK ((cardinality(etags) = num_commands)),
+    CONSTRAINT chunks_check3 CHECK ((cardinality(sizes) = num_commands)),
+    CONSTRAINT chunks_check4 CHECK ((cardinality(last_modified_ats) = num_commands)),
+    CONSTRAINT chunks_check5 CHECK ((cardinality(due_ats) = num_commands)),
+    CONSTRAINT chunks_check6 CHECK ((cardinality(group_keys) = num_commands)),
+    CONSTRAINT chunks_num_commands_check CHECK (((num_commands >= 1) AND (num_commands <= 1000)))
+);
+
+COMMENT ON TABLE s3_retention.chunks IS 'Up to 1,000 commands of one tenant, one request to the store, as arrays; the view commands shows each.';
+
+CREATE TABLE s3_retention.intervals (
+    interval_id bigint NOT NULL,
+    policy text NOT NULL,
+    policy_version text NOT NULL,
+    interval_key text NOT NULL,
+    starts_at timestamp with time zone NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    follows timestamp with time zone,
+    state text DEFAULT 'claimed'::text NOT NULL,
+    claimed_by text,
+    claimed_until timestamp with time zone,
+    fence bigint DEFAULT 1 NOT NULL,
+    num_scanned bigint,
+    num_discovered bigint,
+    num_bytes numeric,
+    num_stragglers bigint,
+    num_kept_by_reason jsonb,
+    first_claimed_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    planned_at timestamp with time zone,
+    completed_at timestamp with time zone,
+    CONSTRAINT intervals_check CHECK ((starts_at < ends_at)),
+    CONSTRAINT intervals_check1 CHECK ((follows = starts_at)),
+    CONSTRAINT intervals_check2 CHECK (((state = 'claimed'::text) = (planned_at IS NULL))),
+    CONSTRAINT intervals_check3 CHECK (((state = 'completed'::text) = (completed_at IS NOT NULL))),
+    CONSTRAINT intervals_check4 CHECK (((state <> 'completed'::text) OR (claimed_until IS NULL))),
+    CONSTRAINT intervals_num_bytes_check CHECK ((num_bytes >= (0)::numeric)),
+    CONSTRAINT intervals_num_discovered_check CHECK ((num_discovered >= 0)),
+    CONSTRAINT intervals_num_scanned_check CHECK ((num_scanned >= 0)),
+    CONSTRAINT intervals_num_stragglers_check CHECK ((num_stragglers >= 0)),
+    CONSTRAINT intervals_state_check CHECK ((state = ANY (ARRAY['claimed'::text, 'planned'::text, 'completed'::text])))
+);
+
+COMMENT ON COLUMN s3_retention.intervals.follows IS 'The end of the interval before, which is the start of this one; NULL for the first of a policy.';
+
+COMMENT ON COLUMN s3_retention.intervals.num_stragglers IS 'Planned objects that were due before the interval starts: still present after their deadline.';
+
+CREATE TABLE s3_retention.ledger_entries (
+    interval_id bigint NOT NULL,
+    generation integer NOT NULL,
+    command_id bytea NOT NULL,
+    operation_id bytea NOT NULL,
+    batch_id bigint NOT NULL,
+    fence bigint NOT NULL,
+    tenant text,
+    bucket text NOT NULL,
+    key text NOT NULL COLLATE pg_catalog."C",
+    version_id text,
+    etag text,
+    size bigint NOT NULL,
+    last_modified_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    outcome text NOT NULL,
+    reason text,
+    num_attempts integer NOT NULL,
+    request_id text,
+    settled_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    CONSTRAINT ledger_entries_check CHECK (((outcome = 'kept'::text) = (reason IS NOT NULL))),
+    CONSTRAINT ledger_entries_command_id_check CHECK ((length(command_id) = 32)),
+    CONSTRAINT ledger_entries_num_attempts_check CHECK ((num_attempts >= 0)),
+    CONSTRAINT ledger_entries_operation_id_check CHECK ((length(operation_id) = 32)),
+    CONSTRAINT ledger_entries_outcome_check CHECK ((outcome = ANY (ARRAY['deleted'::text, 'already_absent'::text, 'changed'::text, 'kept'::text])))
+)
+PARTITION BY RANGE (interval_id);
+
+COMMENT ON TABLE s3_retention.ledger_entries IS 'One row per settled command, append-only. The claims table tells who held the batch at that fence.';
+
+CREATE TABLE s3_retention.quarantine (
+    quarantine_id bigint NOT NULL,
+    policy text NOT NULL,
+    policy_version text NOT NULL,
+    interval_id bigint NOT NULL,
+    generation integer NOT NULL,
+    command_id bytea NOT NULL,
+    operation_id bytea NOT NULL,
+    tenant text,
+    bucket text NOT NULL,
+    key text NOT NULL COLLATE pg_catalog."C",
+    version_id text,
+    etag text,
+    size bigint NOT NULL,
+    last_modified_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    group_key text,
+    failure_class text NOT NULL,
+    code text,
+    message text,
+    request_id text,
+    num_attempts integer NOT NULL,
+    dag_id text NOT NULL,
+    run_id text NOT NULL,
+    map_index integer NOT NULL,
+    first_failed_at timestamp with time zone NOT NULL,
+    last_failed_at timestamp with time zone NOT NULL,
+    not_before timestamp with time zone,
+    redrive_batch_id bigint,
+    num_redrives integer DEFAULT 0 NOT NULL,
+    resolution text,
+    resolved_at timestamp with time zone,
+    CONSTRAINT quarantine_check CHECK (((resolution IS NULL) = (resolved_at IS NULL))),
+    CONSTRAINT quarantine_command_id_check CHECK ((length(command_id) = 32)),
+    CONSTRAINT quarantine_num_attempts_check CHECK ((num_attempts >= 0)),
+    CONSTRAINT quarantine_operation_id_check CHECK ((length(operation_id) = 32)),
+    CONSTRAINT quarantine_resolution_check CHECK ((resolution = ANY (ARRAY['deleted'::text, 'already_absent'::text, 'changed'::text, 'kept'::text])))
+);
+
+COMMENT ON TABLE s3_retention.quarantine IS 'Commands that could not be ended, each with its cause and all that a redrive needs. Open until resolved.';
+
+COMMENT ON COLUMN s3_retention.quarantine.redrive_batch_id IS 'The batch that holds the row now, or that resolved it; NULL while it waits.';
+
+CREATE VIEW s3_retention.balance AS
+ SELECT intervals.interval_id,
+    intervals.interval_key,
+    intervals.policy,
+    intervals.state,
+    planned.num_discovered,
+    ledger.num_deleted,
+    ledger.num_already_absent,
+    ledger.num_changed,
+    ledger.num_kept,
+    parked.num_quarantined,
+    ((planned.num_discovered - ledger.num_settled) - parked.num_quarantined) AS num_pending
+   FROM (((s3_retention.intervals
+     CROSS JOIN LATERAL ( SELECT COALESCE(sum(chunks.num_commands), (0)::bigint) AS num_discovered
+           FROM s3_retention.chunks
+          WHERE (chunks.interval_id = intervals.interval_id)) planned)
+     CROSS JOIN LATERAL ( SELECT count(*) AS num_settled,
+            count(*) FILTER (WHERE (entry.outcome = 'deleted'::text)) AS num_deleted,
+            count(*) FILTER (WHERE (entry.outcome = 'already_absent'::text)) AS num_already_absent,
+            count(*) FILTER (WHERE (entry.outcome = 'changed'::text)) AS num_changed,
+            count(*) FILTER (WHERE (entry.outcome = 'kept'::text)) AS num_kept
+           FROM s3_retention.ledger_entries entry
+          WHERE (entry.interval_id = intervals.interval_id)) ledger)
+     CROSS JOIN LATERAL ( SELECT count(*) AS num_quarantined
+           FROM s3_retention.quarantine
+          WHERE ((quarantine.interval_id = intervals.interval_id) AND (quarantine.resolved_at IS NULL))) parked);
+
+COMMENT ON VIEW s3_retention.balance IS 'Per interval: discovered = deleted + already_absent + changed + kept + quarantined + pending.';
+
+CREATE TABLE s3_retention.batches (
+    batch_id bigint NOT NULL,
+    kind text NOT NULL,
+    policy text NOT NULL,
+    interval_id bigint,
+    generation integer,
+    batch_number integer NOT NULL,
+    num_commands integer NOT NULL,
+    num_bytes numeric NOT NULL,
+    dag_id text,
+    run_id text,
+    map_index integer,
+    claimed_by text,
+    claimed_until timestamp with time zone,
+    fence bigint DEFAULT 0 NOT NULL,
+    stopped_class text,
+    stopped_message text,
+    closed_at timestamp with time zone,
+    CONSTRAINT batches_batch_number_check CHECK ((batch_number >= 1)),
+    CONSTRAINT batches_check CHECK (((kind = 'cleanup'::text) = (interval_id IS NOT NULL))),
+    CONSTRAINT batches_check1 CHECK (((interval_id IS NULL) = (generation IS NULL))),
+    CONSTRAINT batches_check2 CHECK (((closed_at IS NULL) OR (claimed_until IS NULL))),
+    CONSTRAINT batches_check3 CHECK (((closed_at IS NULL) OR (stopped_class IS NULL) OR (kind = 'redrive'::text))),
+    CONSTRAINT batches_check4 CHECK (((stopped_class IS NULL) = (stopped_message IS NULL))),
+    CONSTRAINT batches_check5 CHECK ((num_nulls(dag_id, run_id, map_index) = ANY (ARRAY[0, 3]))),
+    CONSTRAINT batches_kind_check CHECK ((kind = ANY (ARRAY['cleanup'::text, 'redrive'::text]))),
+    CONSTRAINT batches_num_bytes_check CHECK ((num_bytes >= (0)::numeric)),
+    CONSTRAINT batches_num_commands_check CHECK ((num_commands >= 1))
+);
+
+COMMENT ON COLUMN s3_retention.batches.run_id IS 'The run to which the batch was dealt last, with its DAG and its place in the mapped task.';
+
+COMMENT ON COLUMN s3_retention.batches.fence IS 'Grows with every claim; a settle that names an older fence writes nothing.';
+
+ALTER TABLE s3_retention.batches ALTER COLUMN batch_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME s3_retention.batches_batch_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE s3_retention.chunks ALTER COLUMN chunk_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME s3_retention.chunks_chunk_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE s3_retention.claims (
+    claim_id bigint NOT NULL,
+    interval_id bigint,
+    batch_id bigint,
+    fence bigint NOT NULL,
+    dag_id text NOT NULL,
+    run_id text NOT NULL,
+    task_id text NOT NULL,
+    map_index integer NOT NULL,
+    try_number integer NOT NULL,
+    claimed_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    CONSTRAINT claims_check CHECK ((num_nonnulls(interval_id, batch_id) = 1))
+);
+
+COMMENT ON TABLE s3_retention.claims IS 'Who held an interval or a batch under which fence. Append-only.';
+
+ALTER TABLE s3_retention.claims ALTER COLUMN claim_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME s3_retention.claims_claim_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE VIEW s3_retention.commands AS
+ SELECT chunks.chunk_id,
+    chunks.batch_id,
+    chunks.interval_id,
+    chunks.generation,
+    intervals.policy,
+    intervals.policy_version,
+    chunks.tenant,
+    chunks.bucket,
+    one.key,
+    one.version_id,
+    one.etag,
+    one.size,
+    one.last_modified_at,
+    one.due_at,
+    one.group_key,
+    operation.operation_id,
+    s3_retention.command_id(operation.operation_id, one.version_id, one.etag, one.last_modified_at, one.size) AS command_id
+   FROM (((s3_retention.chunks
+     JOIN s3_retention.intervals ON ((chunks.interval_id = intervals.interval_id)))
+     CROSS JOIN LATERAL UNNEST(chunks.keys, chunks.version_ids, chunks.etags, chunks.sizes, chunks.last_modified_ats, chunks.due_ats, chunks.group_keys) one(key, version_id, etag, size, last_modified_at, due_at, group_key))
+     CROSS JOIN LATERAL ( SELECT s3_retention.operation_id(chunks.bucket, one.key, intervals.policy_version) AS operation_id) operation);
+
+COMMENT ON VIEW s3_retention.commands IS 'The planned commands one by one, out of their chunks.';
+
+CREATE TABLE s3_retention.failures (
+    batch_id bigint NOT NULL,
+    command_id bytea NOT NULL,
+    failure_class text NOT NULL,
+    code text,
+    message text,
+    request_id text,
+    num_attempts integer NOT NULL,
+    first_failed_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    last_failed_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    CONSTRAINT failures_command_id_check CHECK ((length(command_id) = 32)),
+    CONSTRAINT failures_num_attempts_check CHECK ((num_attempts >= 1))
+);
+
+COMMENT ON TABLE s3_retention.failures IS 'The last cause of each unfinished command of a batch, until it ends or goes to quarantine.';
+
+ALTER TABLE s3_retention.intervals ALTER COLUMN interval_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME s3_retention.intervals_interval_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE s3_retention.keepers (
+    interval_id bigint NOT NULL,
+    generation integer NOT NULL,
+    group_key text NOT NULL,
+    bucket text NOT NULL,
+    key text NOT NULL COLLATE pg_catalog."C"
+);
+
+COMMENT ON TABLE s3_retention.keepers IS 'Per group with a planned delete, the objects whose presence allows it; looked at again before each delete.';
+
+CREATE TABLE s3_retention.policy_versions (
+    policy text NOT NULL,
+    policy_version text NOT NULL,
+    rules_hash text NOT NULL,
+    first_used_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    CONSTRAINT policy_versions_rules_hash_check CHECK ((length(rules_hash) = 64))
+);
+
+COMMENT ON TABLE s3_retention.policy_versions IS 'The rules behind each version, as a hash stored at first use: rules never change under one version.';
+
+CREATE TABLE s3_retention.quarantine_events (
+    event_id bigint NOT NULL,
+    quarantine_id bigint NOT NULL,
+    event text NOT NULL,
+    dag_id text NOT NULL,
+    run_id text NOT NULL,
+    acted_by text,
+    detail text,
+    happened_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    CONSTRAINT quarantine_events_event_check CHECK ((event = ANY (ARRAY['quarantined'::text, 'redriven'::text, 'returned'::text, 'resolved'::text])))
+);
+
+COMMENT ON TABLE s3_retention.quarantine_events IS 'Every failure and return of a quarantine row. Append-only.';
+
+ALTER TABLE s3_retention.quarantine_events ALTER COLUMN event_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME s3_retention.quarantine_events_event_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE s3_retention.quarantine ALTER COLUMN quarantine_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME s3_retention.quarantine_quarantine_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE s3_retention.run_reports (
+    report_id bigint NOT NULL,
+    dag_id text NOT NULL,
+    run_id text NOT NULL,
+    policy text,
+    interval_id bigint,
+    counts jsonb NOT NULL,
+    is_balanced boolean NOT NULL,
+    reported_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL
+);
+
+COMMENT ON TABLE s3_retention.run_reports IS 'What each run said at its end; a cleared run reports again. Append-only.';
+
+ALTER TABLE s3_retention.run_reports ALTER COLUMN report_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME s3_retention.run_reports_report_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE VIEW s3_retention.unfinished_commands AS
+ SELECT chunk_id,
+    batch_id,
+    interval_id,
+    generation,
+    policy,
+    policy_version,
+    tenant,
+    bucket,
+    key,
+    version_id,
+    etag,
+    size,
+    last_modified_at,
+    due_at,
+    group_key,
+    operation_id,
+    command_id
+   FROM s3_retention.commands
+  WHERE ((NOT (EXISTS ( SELECT 1
+           FROM s3_retention.ledger_entries entry
+          WHERE ((entry.interval_id = commands.interval_id) AND (entry.generation = commands.generation) AND (entry.command_id = commands.command_id))
+         OFFSET 0))) AND (NOT (EXISTS ( SELECT 1
+           FROM s3_retention.quarantine parked
+          WHERE ((parked.interval_id = commands.interval_id) AND (parked.generation = commands.generation) AND (parked.command_id = commands.command_id))
+         OFFSET 0))));
+
+COMMENT ON VIEW s3_retention.unfinished_commands IS 'Planned, and neither in the ledger nor in quarantine.';
+
+CREATE TABLE s3_retention.watermarks (
+    policy text NOT NULL,
+    "position" timestamp with time zone NOT NULL,
+    completed_through timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    CONSTRAINT watermarks_check CHECK ((completed_through <= "position"))
+);
+
+COMMENT ON COLUMN s3_retention.watermarks."position" IS 'One complete scan has decided everything that was due before this time.';
+
+COMMENT ON COLUMN s3_retention.watermarks.completed_through IS 'Every command of the intervals before this time is settled or in quarantine.';
+
+ALTER TABLE ONLY s3_retention.alembic_version
+    ADD CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num);
+
+ALTER TABLE ONLY s3_retention.batches
+    ADD CONSTRAINT batches_interval_id_generation_batch_number_key UNIQUE (interval_id, generation, batch_number);
+
+ALTER TABLE ONLY s3_retention.batches
+    ADD CONSTRAINT batches_pkey PRIMARY KEY (batch_id);
+
+ALTER TABLE ONLY s3_retention.chunks
+    ADD CONSTRAINT chunks_interval_id_generation_chunk_number_key UNIQUE (interval_id, generation, chunk_number);
+
+ALTER TABLE ONLY s3_retention.chunks
+    ADD CONSTRAINT chunks_pkey PRIMARY KEY (chunk_id);
+
+ALTER TABLE ONLY s3_retention.claims
+    ADD CONSTRAINT claims_batch_id_fence_key UNIQUE (batch_id, fence);
+
+ALTER TABLE ONLY s3_retention.claims
+    ADD CONSTRAINT claims_interval_id_fence_key UNIQUE (interval_id, fence);
+
+ALTER TABLE ONLY s3_retention.claims
+    ADD CONSTRAINT claims_pkey PRIMARY KEY (claim_id);
+
+ALTER TABLE ONLY s3_retention.failures
+    ADD CONSTRAINT failures_pkey PRIMARY KEY (batch_id, command_id);
+
+ALTER TABLE ONLY s3_retention.intervals
+    ADD CONSTRAINT intervals_interval_key_key UNIQUE (interval_key);
+
+ALTER TABLE ONLY s3_retention.intervals
+    ADD CONSTRAINT intervals_pkey PRIMARY KEY (interval_id);
+
+ALTER TABLE ONLY s3_retention.intervals
+    ADD CONSTRAINT intervals_policy_ends_at_key UNIQUE (policy, ends_at);
+
+ALTER TABLE ONLY s3_retention.intervals
+    ADD CONSTRAINT intervals_policy_starts_at_key UNIQUE (policy, starts_at);
+
+ALTER TABLE ONLY s3_retention.keepers
+    ADD CONSTRAINT keepers_pkey PRIMARY KEY (interval_id, generation, group_key, key);
+
+ALTER TABLE ONLY s3_retention.ledger_entries
+    ADD CONSTRAINT ledger_entries_pkey PRIMARY KEY (interval_id, generation, command_id);
+
+ALTER TABLE ONLY s3_retention.policy_versions
+    ADD CONSTRAINT policy_versions_pkey PRIMARY KEY (policy, policy_version);
+
+ALTER TABLE ONLY s3_retention.quarantine_events
+    ADD CONSTRAINT quarantine_events_pkey PRIMARY KEY (event_id);
+
+ALTER TABLE ONLY s3_retention.quarantine
+    ADD CONSTRAINT quarantine_interval_id_generation_command_id_key UNIQUE (interval_id, generation, command_id);
+
+ALTER TABLE ONLY s3_retention.quarantine
+    ADD CONSTRAINT quarantine_pkey PRIMARY KEY (quarantine_id);
+
+ALTER TABLE ONLY s3_retention.run_reports
+    ADD CONSTRAINT run_reports_pkey PRIMARY KEY (report_id);
+
+ALTER TABLE ONLY s3_retention.watermarks
+    ADD CONSTRAINT watermarks_pkey PRIMARY KEY (policy);
+
+CREATE INDEX batches_open ON s3_retention.batches USING btree (interval_id) WHERE (closed_at IS NULL);
+
+CREATE INDEX batches_run ON s3_retention.batches USING btree (run_id, dag_id);
+
+CREATE INDEX chunks_batch ON s3_retention.chunks USING btree (batch_id);
+
+CREATE INDEX claims_run ON s3_retention.claims USING btree (run_id, dag_id);
+
+CREATE UNIQUE INDEX intervals_one_root ON s3_retention.intervals USING btree (policy) WHERE (follows IS NULL);
+
+CREATE UNIQUE INDEX intervals_one_unfinished ON s3_retention.intervals USING btree (policy) WHERE (state <> 'completed'::text);
+
+CREATE INDEX ledger_entries_batch ON ONLY s3_retention.ledger_entries USING btree (batch_id, outcome);
+
+CREATE INDEX quarantine_events_row ON s3_retention.quarantine_events USING btree (quarantine_id);
+
+CREATE INDEX quarantine_open ON s3_retention.quarantine USING btree (policy, key) WHERE (resolved_at IS NULL);
+
+CREATE INDEX quarantine_redrive ON s3_retention.quarantine USING btree (redrive_batch_id);
+
+CREATE INDEX run_reports_run ON s3_retention.run_reports USING btree (run_id, dag_id);
+
+CREATE TRIGGER claims_append_only BEFORE DELETE OR UPDATE ON s3_retention.claims FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER ledger_entries_append_only BEFORE DELETE OR UPDATE ON s3_retention.ledger_entries FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER policy_versions_append_only BEFORE DELETE OR UPDATE ON s3_retention.policy_versions FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER quarantine_events_append_only BEFORE DELETE OR UPDATE ON s3_retention.quarantine_events FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER run_reports_append_only BEFORE DELETE OR UPDATE ON s3_retention.run_reports FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER watermarks_forward_only BEFORE UPDATE ON s3_retention.watermarks FOR EACH ROW EXECUTE FUNCTION s3_retention.watermark_forward_only();
+
+ALTER TABLE ONLY s3_retention.batches
+    ADD CONSTRAINT batches_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
+
+ALTER TABLE ONLY s3_retention.chunks
+    ADD CONSTRAINT chunks_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES s3_retention.batches(batch_id);
+
+ALTER TABLE ONLY s3_retention.chunks
+    ADD CONSTRAINT chunks_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
+
+ALTER TABLE ONLY s3_retention.claims
+    ADD CONSTRAINT claims_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES s3_retention.batches(batch_id);
+
+ALTER TABLE ONLY s3_retention.claims
+    ADD CONSTRAINT claims_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
+
+ALTER TABLE ONLY s3_retention.failures
+    ADD CONSTRAINT failures_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES s3_retention.batches(batch_id);
+
+ALTER TABLE ONLY s3_retention.intervals
+    ADD CONSTRAINT intervals_policy_follows_fkey FOREIGN KEY (policy, follows) REFERENCES s3_retention.intervals(policy, ends_at);
+
+ALTER TABLE ONLY s3_retention.intervals
+    ADD CONSTRAINT intervals_policy_policy_version_fkey FOREIGN KEY (policy, policy_version) REFERENCES s3_retention.policy_versions(policy, policy_version);
+
+ALTER TABLE ONLY s3_retention.keepers
+    ADD CONSTRAINT keepers_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
+
+ALTER TABLE ONLY s3_retention.quarantine_events
+    ADD CONSTRAINT quarantine_events_quarantine_id_fkey FOREIGN KEY (quarantine_id) REFERENCES s3_retention.quarantine(quarantine_id);
+
+ALTER TABLE ONLY s3_retention.quarantine
+    ADD CONSTRAINT quarantine_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
+
+ALTER TABLE ONLY s3_retention.quarantine
+    ADD CONSTRAINT quarantine_redrive_batch_id_fkey FOREIGN KEY (redrive_batch_id) REFERENCES s3_retention.batches(batch_id);
+
+ALTER TABLE ONLY s3_retention.run_reports
+    ADD CONSTRAINT run_reports_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
+
+GRANT USAGE ON SCHEMA s3_retention TO s3_retention_writer;
+GRANT USAGE ON SCHEMA s3_retention TO s3_retention_reader;
+
+REVOKE ALL ON FUNCTION s3_retention.ensure_ledger_partition(for_interval_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION s3_retention.ensure_ledger_partition(for_interval_id bigint) TO s3_retention_writer;
+
+GRANT SELECT ON TABLE s3_retention.alembic_version TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.alembic_version TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.chunks TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.chunks TO s3_retention_reader;
+
+GRANT UPDATE(closed_at) ON TABLE s3_retention.chunks TO s3_retention_writer;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.intervals TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.intervals TO s3_retention_reader;
+
+GRANT UPDATE(policy_version) ON TABLE s3_retention.intervals TO s3_retention_writer;
+
+GRANT UPDATE(state) ON TABLE s3_retention.intervals TO s3_retention_writer;
+
+GRANT UPDATE(claimed_by) ON TABLE s3_retention.intervals TO s3_retention_writer;
+
+GRANT UPDATE(claimed_until) ON TABLE s3_retention.intervals TO s3_retention_writer;
+
+GRANT UPDATE(fence) ON TABLE s3_retention.intervals TO s3_retention_writer;
+
+GRANT UPDATE(num_scanned) ON TABLE s3_retention.intervals TO s3_retention_writer;
+
+GRANT UPDATE(num_discovered) ON TABLE s3_retention.intervals TO s3_retention_writer;
+
+GRANT UPDATE(num_bytes) ON TABLE s3_retention.intervals TO s3_retention_writer;
+
+GRANT UPDATE(num_stragglers) ON TABLE s3_retention.intervals TO s3_retention_writer;
+
+GRANT UPDATE(num_kept_by_reason) ON TABLE s3_retention.intervals TO s3_retention_writer;
+
+GRANT UPDATE(planned_at) ON TABLE s3_retention.intervals TO s3_retention_writer;
+
+GRANT UPDATE(completed_at) ON TABLE s3_retention.intervals TO s3_retention_writer;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.ledger_entries TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.ledger_entries TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.quarantine TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.quarantine TO s3_retention_reader;
+
+GRANT UPDATE(failure_class) ON TABLE s3_retention.quarantine TO s3_retention_writer;
+
+GRANT UPDATE(code) ON TABLE s3_retention.quarantine TO s3_retention_writer;
+
+GRANT UPDATE(message) ON TABLE s3_retention.quarantine TO s3_retention_writer;
+
+GRANT UPDATE(request_id) ON TABLE s3_retention.quarantine TO s3_retention_writer;
+
+GRANT UPDATE(num_attempts) ON TABLE s3_retention.quarantine TO s3_retention_writer;
+
+GRANT UPDATE(dag_id) ON TABLE s3_retention.quarantine TO s3_retention_writer;
+
+GRANT UPDATE(run_id) ON TABLE s3_retention.quarantine TO s3_retention_writer;
+
+GRANT UPDATE(map_index) ON TABLE s3_retention.quarantine TO s3_retention_writer;
+
+GRANT UPDATE(last_failed_at) ON TABLE s3_retention.quarantine TO s3_retention_writer;
+
+GRANT UPDATE(not_before) ON TABLE s3_retention.quarantine TO s3_retention_writer;
+
+GRANT UPDATE(redrive_batch_id) ON TABLE s3_retention.quarantine TO s3_retention_writer;
+
+GRANT UPDATE(num_redrives) ON TABLE s3_retention.quarantine TO s3_retention_writer;
+
+GRANT UPDATE(resolution) ON TABLE s3_retention.quarantine TO s3_retention_writer;
+
+GRANT UPDATE(resolved_at) ON TABLE s3_retention.quarantine TO s3_retention_writer;
+
+GRANT SELECT ON TABLE s3_retention.balance TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.balance TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.batches TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.batches TO s3_retention_reader;
+
+GRANT UPDATE(dag_id) ON TABLE s3_retention.batches TO s3_retention_writer;
+
+GRANT UPDATE(run_id) ON TABLE s3_retention.batches TO s3_retention_writer;
+
+GRANT UPDATE(map_index) ON TABLE s3_retention.batches TO s3_retention_writer;
+
+GRANT UPDATE(claimed_by) ON TABLE s3_retention.batches TO s3_retention_writer;
+
+GRANT UPDATE(claimed_until) ON TABLE s3_retention.batches TO s3_retention_writer;
+
+GRANT UPDATE(fence) ON TABLE s3_retention.batches TO s3_retention_writer;
+
+GRANT UPDATE(stopped_class) ON TABLE s3_retention.batches TO s3_retention_writer;
+
+GRANT UPDATE(stopped_message) ON TABLE s3_retention.batches TO s3_retention_writer;
+
+GRANT UPDATE(closed_at) ON TABLE s3_retention.batches TO s3_retention_writer;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.claims TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.claims TO s3_retention_reader;
+
+GRANT SELECT ON TABLE s3_retention.commands TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.commands TO s3_retention_reader;
+
+GRANT SELECT,INSERT,DELETE ON TABLE s3_retention.failures TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.failures TO s3_retention_reader;
+
+GRANT UPDATE(failure_class) ON TABLE s3_retention.failures TO s3_retention_writer;
+
+GRANT UPDATE(code) ON TABLE s3_retention.failures TO s3_retention_writer;
+
+GRANT UPDATE(message) ON TABLE s3_retention.failures TO s3_retention_writer;
+
+GRANT UPDATE(request_id) ON TABLE s3_retention.failures TO s3_retention_writer;
+
+GRANT UPDATE(num_attempts) ON TABLE s3_retention.failures TO s3_retention_writer;
+
+GRANT UPDATE(last_failed_at) ON TABLE s3_retention.failures TO s3_retention_writer;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.keepers TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.keepers TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.policy_versions TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.policy_versions TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.quarantine_events TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.quarantine_events TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.run_reports TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.run_reports TO s3_retention_reader;
+
+GRANT SELECT ON TABLE s3_retention.unfinished_commands TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.unfinished_commands TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.watermarks TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.watermarks TO s3_retention_reader;
+
+GRANT UPDATE("position") ON TABLE s3_retention.watermarks TO s3_retention_writer;
+
+GRANT UPDATE(completed_through) ON TABLE s3_retention.watermarks TO s3_retention_writer;
+
+GRANT UPDATE(updated_at) ON TABLE s3_retention.watermarks TO s3_retention_writer;

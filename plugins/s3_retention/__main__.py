@@ -1,0 +1,110 @@
+"""``python -m s3_retention``: what an operator runs from a shell."""
+
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from s3_retention.core.durations import format_duration, parse_duration
+from s3_retention.core.policy import AgeFrom, RetentionPolicy, policy_schema
+from s3_retention.errors import S3RetentionError
+from s3_retention.policy_files import overlaps, read_policy_files, read_policy_paths
+
+# plugins/s3_retention/__main__.py: include/ lies beside plugins/.
+POLICY_FOLDER = Path(__file__).resolve().parents[2] / "include" / "policies"
+
+# Tracebacks without local variables: one of them is a connection string.
+app = typer.Typer(
+    help="S3 retention for Airflow.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+)
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(message, err=True)
+    raise typer.Exit(1)
+
+
+@app.command()
+def policies(
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Policy files; none: all of the folder.", show_default=False)
+    ] = None,
+    folder: Annotated[
+        Path, typer.Option(envvar="AIRFLOW__S3_RETENTION__POLICIES_DIR", help="The folder of the policies.")
+    ] = POLICY_FOLDER,
+    min_retention: Annotated[
+        str,
+        typer.Option(
+            envvar="AIRFLOW__S3_RETENTION__MIN_RETENTION",
+            help="The floor, as in [s3_retention] min_retention.",
+        ),
+    ] = "1d",
+) -> None:
+    """Check policy files: one line for each good one, one for each fault; exit 1 when there is a fault."""
+    try:
+        floor = parse_duration(min_retention)
+    except ValueError as error:
+        raise typer.BadParameter(f"{min_retention!r} {error}", param_hint="--min-retention") from error
+    try:
+        read = (
+            read_policy_paths([*dict.fromkeys(files)], min_retention=floor)
+            if files
+            else read_policy_files(folder, min_retention=floor)
+        )
+    except S3RetentionError as error:
+        _fail(str(error))
+    for file in read:
+        if file.policy is None:
+            typer.echo(file.error, err=True)
+        else:
+            typer.echo(f"{file.path}: {_summary(file.policy)}")
+    for warning in overlaps(file.policy for file in read if file.policy is not None):
+        typer.echo(f"warning: {warning}", err=True)
+    if not read:
+        _fail(f"{folder}: there is no policy file; add one, such as weekly_digests.yaml")
+    if any(file.error for file in read):
+        raise typer.Exit(1)
+
+
+def _summary(policy: RetentionPolicy) -> str:
+    since = "last modification" if policy.age.from_ is AgeFrom.LAST_MODIFIED else "the date in the key"
+    schedule = f"'{policy.schedule}' {policy.timezone}" if policy.schedule is not None else "manual only"
+    keep = f", keeps the latest {policy.keep.latest}" if policy.keep is not None else ""
+    place = f"s3://{policy.source.bucket}/{policy.source.prefix}"
+    age = f"{format_duration(policy.age.retain)} after {since}"
+    return f"ok, version {policy.version}, {policy.mode.value}, {schedule}, {place}, {age}{keep}"
+
+
+@app.command("policy-schema")
+def print_policy_schema() -> None:
+    """Print the JSON Schema of a policy file, for editors."""
+    typer.echo(policy_schema(), nl=False)
+
+
+@app.command()
+def migrate(
+    conninfo: Annotated[
+        str,
+        typer.Option(
+            envvar="S3_RETENTION_LEDGER_CONNINFO",
+            help="Connection of the schema's owner: a libpq string or URL.",
+            show_default=False,
+        ),
+    ],
+) -> None:
+    """Bring the ledger's schema up to date."""
+    # Here, and not above: checking policies needs neither Alembic nor psycopg.
+    from s3_retention.store.migrate import upgrade
+
+    try:
+        upgrade(conninfo)
+    except S3RetentionError as error:
+        _fail(str(error))
+    typer.echo("the ledger schema is up to date")
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,56 @@
+"""When an object becomes deletable: its reference time plus the retention, added as absolute time in UTC."""
+
+from __future__ import annotations
+
+from datetime import timezone
+from typing import TYPE_CHECKING
+
+from s3_retention.core.key_date import KeyDate, Period
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from s3_retention.core.objects import ObjectFacts
+    from s3_retention.core.policy import Age
+
+UTC = timezone.utc
+
+
+class AgeRule:
+    """The compiled ``age`` of a policy."""
+
+    __slots__ = ("_key_date", "_retain")
+
+    def __init__(self, age: Age, *, timezone: str) -> None:
+        """Compile the rule; ``timezone`` is the IANA zone in which a date in a key is a day or a month."""
+        self._retain = age.retain
+        self._key_date: KeyDate | None = None
+        if age.regex is not None and age.format is not None:
+            self._key_date = KeyDate(age.regex, age.format, timezone)
+
+    def period(self, facts: ObjectFacts) -> Period | str:
+        """Return the period from whose end the age counts, or a reason to keep the object.
+
+        ``last_modified`` gives an instant. Reasons: ``no_date_in_key``, ``date_not_parsable``,
+        ``date_in_future``.
+        """
+        if self._key_date is not None:
+            return self._key_date.read(facts.ref.key)
+        modified_at = in_utc(facts.last_modified_at)
+        return Period(modified_at, modified_at)
+
+    def due_at(self, reference_at: datetime) -> datetime | None:
+        """Return ``reference_at`` plus the retention, in UTC; None when that is after the year 9999."""
+        try:
+            return reference_at + self._retain
+        except OverflowError:
+            return None
+
+
+def in_utc(at: datetime) -> datetime:
+    """Convert an aware time. Raises ValueError for a naive one: it would mean the machine's own zone."""
+    if at.tzinfo is UTC:
+        return at
+    if at.utcoffset() is None:
+        raise ValueError("a time without a zone cannot be compared")
+    return at.astimezone(UTC)

@@ -1,0 +1,72 @@
+"""The delete command: one object, one operation, one incarnation.
+
+The same two identities are computed in SQL by ``s3_retention.operation_id`` and ``s3_retention.command_id``;
+a test holds both against each other on arbitrary keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from s3_retention.core.objects import ObjectFacts, ObjectRef
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def operation_id(bucket: str, key: str, policy_version: str) -> str:
+    """Give the stable id of "delete this key under this policy version": 64 hex digits.
+
+    The formula is fixed for good: SHA-256 over bucket, key and policy version in
+    UTF-8, joined by newlines. A key with a lone surrogate is no UTF-8 and raises ``UnicodeEncodeError``.
+    """
+    return sha256(f"{bucket}\n{key}\n{policy_version}".encode()).hexdigest()
+
+
+def incarnation(*, version_id: str | None, etag: str | None, last_modified_at: datetime, size: int) -> str:
+    """Tell one life of a key from the next: its version id, else ETag, time in microseconds and size."""
+    if version_id is not None:
+        return f"version:{version_id}"
+    microseconds = (last_modified_at - _EPOCH) // timedelta(microseconds=1)
+    return f"etag:{etag or ''}\n{microseconds}\n{size}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteCommand:
+    """One planned delete, as a chunk holds it.
+
+    ``operation_id`` and ``command_id`` are 32 raw bytes. ``num_attempts`` counts the failed attempts of
+    earlier tries. ``quarantine_id`` is set where a redrive delivers the command.
+    """
+
+    command_id: bytes
+    operation_id: bytes
+    facts: ObjectFacts
+    due_at: datetime
+    interval_id: int
+    generation: int
+    policy_version: str
+    group_key: str | None = None
+    tenant: str | None = None
+    num_attempts: int = 0
+    quarantine_id: int | None = None
+
+    @property
+    def ref(self) -> ObjectRef:
+        """The object to delete."""
+        return self.facts.ref
+
+
+def command_id(facts: ObjectFacts, policy_version: str) -> bytes:
+    """Give the id of one operation on one incarnation: 32 bytes."""
+    operation = operation_id(facts.ref.bucket, facts.ref.key, policy_version)
+    life = incarnation(
+        version_id=facts.ref.version_id,
+        etag=facts.etag,
+        last_modified_at=facts.last_modified_at,
+        size=facts.size,
+    )
+    return sha256(f"{operation}\n{life}".encode()).digest()

@@ -1,0 +1,175 @@
+"""Retention policies: what a policy file says, refused as a whole when any part of it is doubtful.
+
+``parse_policy`` is the one way from a file to a policy; the sections are in ``policy_parts``, the checks in
+``policy_rules``.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from s3_retention.core import policy_rules as rules
+from s3_retention.core.faults import FaultsError, Path, faults_of, format_faults
+from s3_retention.core.policy_parts import (
+    Age,
+    AgeFrom,
+    Batch,
+    Keep,
+    Limits,
+    Mode,
+    Select,
+    Source,
+    StrictModel,
+    Text,
+    UtcTime,
+    Window,
+)
+from s3_retention.core.schedule import check_schedule
+from s3_retention.errors import PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import timedelta
+
+    from typing_extensions import Self
+
+__all__ = [
+    "Age",
+    "AgeFrom",
+    "Batch",
+    "Keep",
+    "Limits",
+    "Mode",
+    "RetentionPolicy",
+    "Select",
+    "Source",
+    "StrictModel",
+    "Window",
+    "parse_policy",
+    "policy_schema",
+]
+
+DAG_PREFIX = "s3_retention_cleanup__"
+# What may not change without a new version: it decides which objects go, and when.
+_RULE_FIELDS = frozenset({"source", "select", "age", "keep", "timezone"})
+
+
+class RetentionPolicy(StrictModel):
+    """One policy file. All of it is validated but the floor of the retention: ``parse_policy`` does that."""
+
+    name: Annotated[str, Field(strict=True), AfterValidator(rules.check_name)] = Field(
+        description="The file's stem; the DAG is s3_retention_cleanup__<name>.",
+        json_schema_extra={"pattern": "^[a-z][a-z0-9_]{0,62}$"},
+    )
+    version: Annotated[str, Field(strict=True), AfterValidator(rules.check_version)] = Field(
+        description="Part of every operation id; raise it when source, select, age, keep or timezone change.",
+        json_schema_extra={"pattern": "^[A-Za-z0-9._-]{1,64}$"},
+    )
+    mode: Mode = Field(Mode.SIMULATE, description="simulate shows what would go; enforce deletes it.")
+    description: Text = Field("", description="One sentence for the operator.")
+    owner: Text = Field("airflow", min_length=1, description="Who answers for it; shown as the DAG's owner.")
+    schedule: Annotated[str, Field(strict=True), AfterValidator(check_schedule)] | None = Field(
+        None,
+        description="Five cron fields or a preset such as @daily; null is manual only.",
+        examples=["0 3 * * 0"],
+    )
+    timezone: Annotated[str, Field(strict=True), AfterValidator(rules.check_timezone)] = Field(
+        "UTC", description="IANA name; of the schedule, and of a date in a key."
+    )
+    start_at: UtcTime | None = Field(
+        None, description="Where the first enforced interval starts; else 1970-01-01."
+    )
+    source: Source
+    select: Select
+    age: Age
+    keep: Keep | None = None
+    window: Window = Window()
+    batch: Batch = Batch()
+    limits: Limits = Limits()
+
+    @model_validator(mode="after")
+    def _refuse_contradictions(self) -> Self:
+        faults = rules.contradictions(self)
+        if faults:
+            raise FaultsError(faults)
+        return self
+
+    @property
+    def rules_hash(self) -> str:
+        """Return the SHA-256, in hex, of the canonical JSON of source, select, age, keep and timezone.
+
+        Equal rules give equal hashes however they are written (``30d``, ``P30D``). Absent values are left
+        out, so that an optional field of a later release does not change the hash of a file without it.
+        """
+        values = self.model_dump(mode="json", by_alias=True, include=set(_RULE_FIELDS), exclude_none=True)
+        canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
+        return sha256(canonical.encode()).hexdigest()
+
+    @property
+    def dag_id(self) -> str:
+        """Return the id of the cleanup DAG of this policy."""
+        return f"{DAG_PREFIX}{self.name}"
+
+
+_SECTIONS: dict[str, type[StrictModel]] = {
+    "source": Source,
+    "select": Select,
+    "age": Age,
+    "keep": Keep,
+    "window": Window,
+    "batch": Batch,
+    "limits": Limits,
+}
+
+
+def _field_names(model: type[StrictModel]) -> tuple[str, ...]:
+    return tuple(field.alias or name for name, field in model.model_fields.items())
+
+
+_FIELDS: dict[Path, tuple[str, ...]] = {(): _field_names(RetentionPolicy)} | {
+    (name,): _field_names(model) for name, model in _SECTIONS.items()
+}
+
+
+def parse_policy(data: Mapping[str, Any], *, where: str, min_retention: timedelta) -> RetentionPolicy:
+    """Validate what a policy file says. ``where`` names the file in messages; ``min_retention`` is the floor.
+
+    Raises PolicyError with every fault that can be told, one line each: ``file: field = value: fix``.
+    """
+    try:
+        policy = RetentionPolicy.model_validate(dict(data))
+    except ValidationError as error:
+        faults = faults_of(error, _FIELDS)
+        broken = {str(fault.path[0]) for fault in faults if fault.path} | {
+            name for name in ("source", "select", "age") if name not in data
+        }
+        # A fault in one section must not hide what is wrong between the others.
+        sound = _sound_parts(data, broken)
+        faults += rules.contradictions(sound, broken=broken)
+        faults += rules.below_floor(sound.age, min_retention) if "age" not in broken else ()
+        raise PolicyError(format_faults(where, data, faults)) from None
+    floor = [*rules.below_floor(policy.age, min_retention)]
+    if floor:
+        raise PolicyError(format_faults(where, data, floor))
+    return policy
+
+
+def _sound_parts(data: Mapping[str, Any], broken: set[str]) -> RetentionPolicy:
+    """Build, for the rules only, a policy of the fields that are valid; what is ``broken`` is not there."""
+    parts: dict[str, Any] = {}
+    for name, value in data.items():
+        if name in _FIELDS[()] and name not in broken:
+            model = _SECTIONS.get(name)
+            parts[name] = value if model is None or value is None else model.model_validate(value)
+    return RetentionPolicy.model_construct(**parts)
+
+
+def policy_schema() -> str:
+    """Return the JSON Schema of a policy file, for editors, as text with a final line break."""
+    schema = RetentionPolicy.model_json_schema()
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return json.dumps(head | schema, indent=2, ensure_ascii=False) + "\n"

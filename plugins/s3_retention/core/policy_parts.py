@@ -1,0 +1,221 @@
+"""The sections of a policy file, and the types of its fields. ``core.policy`` puts them together."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
+
+from s3_retention.core import policy_rules as rules
+from s3_retention.core.durations import Duration
+from s3_retention.core.faults import Fault, FaultsError
+from s3_retention.core.key_date import finest_level
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+MIN_LEASE = timedelta(seconds=30)
+_ZERO = timedelta(0)
+
+
+def _check_time(value: object) -> object:
+    # Pydantic would read 1767225600 and a plain date too: both hide which instant is meant.
+    if isinstance(value, datetime) or (isinstance(value, str) and not value.strip("+-.").isdigit()):
+        return value
+    raise ValueError("must be a time with its zone; write for example 2026-01-01T00:00:00Z")
+
+
+def _to_utc(value: datetime) -> datetime:
+    try:
+        return value.astimezone(timezone.utc)
+    except OverflowError as error:
+        raise ValueError("is outside the calendar; write for example 2026-01-01T00:00:00Z") from error
+
+
+def _check_format(value: str) -> str:
+    finest_level(rules.check_text(value))
+    return value
+
+
+# YAML reads `1.10` as a number and `on` as a boolean. Nothing is converted: the author says what is meant.
+Text = Annotated[str, Field(strict=True), AfterValidator(rules.check_text)]
+Whole = Annotated[int, Field(strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
+Glob = Annotated[str, Field(strict=True), AfterValidator(rules.check_glob)]
+UtcTime = Annotated[AwareDatetime, BeforeValidator(_check_time), AfterValidator(_to_utc)]
+
+
+class StrictModel(BaseModel):
+    """Base of all models: frozen, and unknown fields are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Mode(str, Enum):
+    """Whether a policy deletes, or only shows what it would delete."""
+
+    SIMULATE = "simulate"
+    ENFORCE = "enforce"
+
+
+class AgeFrom(str, Enum):
+    """Where the reference time of an object comes from."""
+
+    LAST_MODIFIED = "last_modified"
+    KEY_DATE = "key_date"
+
+
+class Source(StrictModel):
+    """Where candidates come from: a listing of a bucket under a prefix."""
+
+    type: Literal["s3_listing"] = Field(description="The kind of source.")
+    bucket: Annotated[str, Field(strict=True), AfterValidator(rules.check_bucket)]
+    prefix: Annotated[str, Field(strict=True), AfterValidator(rules.check_prefix)] = Field(
+        "", description="Only keys that start with exactly this text, slash included, are listed."
+    )
+    aws_conn_id: Text = Field(
+        "s3_retention_store", min_length=1, description="The Airflow connection of the store."
+    )
+    whole_bucket: Flag = Field(default=False, description="Must be true where the prefix is empty.")
+
+    @model_validator(mode="after")
+    def _say_whole_bucket(self) -> Self:
+        if not self.prefix and not self.whole_bucket:
+            raise FaultsError(
+                [
+                    Fault(
+                        ("prefix",),
+                        "is empty, which is the whole bucket; set a prefix, or whole_bucket: true",
+                    )
+                ]
+            )
+        if self.prefix and self.whole_bucket:
+            raise FaultsError([Fault(("whole_bucket",), "contradicts source.prefix; remove one of the two")])
+        return self
+
+
+class Select(StrictModel):
+    """Which of the listed objects: globs over the whole key, or a regular expression matching all of it."""
+
+    include: tuple[Glob, ...] = Field((), description="'*' stays between slashes, '**' crosses them.")
+    exclude: tuple[Glob, ...] = Field((), description="Taken out again; works beside a regex too.")
+    regex: Annotated[str, Field(strict=True), AfterValidator(rules.check_regex)] | None = Field(
+        None, description="Full match; '.' does not match a line break unless it says (?s)."
+    )
+    min_size: Whole | None = Field(None, ge=0, description="Bytes; smaller objects are kept.")
+    max_size: Whole | None = Field(None, ge=0, description="Bytes; larger objects are kept.")
+
+    @model_validator(mode="after")
+    def _select_something(self) -> Self:
+        faults = []
+        if self.include and self.regex is not None:
+            faults.append(Fault(("regex",), "stands beside include; remove one of the two"))
+        if not self.include and not self.regex:
+            faults.append(Fault((), "is an empty selection; add include (globs) or regex"))
+        if self.min_size is not None and self.max_size is not None and self.min_size > self.max_size:
+            faults.append(
+                Fault(("min_size",), "is over max_size, so that no object is selected; exchange the two")
+            )
+        if any(set(glob) == {"*"} and len(glob) > 1 for glob in self.exclude):
+            faults.append(Fault(("exclude",), "is an empty selection: '**' excludes every object; remove it"))
+        if faults:
+            raise FaultsError(faults)
+        return self
+
+
+class Age(StrictModel):
+    """From when an object's age counts, and how long it is retained."""
+
+    from_: AgeFrom = Field(alias="from", description="last_modified, or key_date: a date in the key.")
+    regex: Annotated[str, Field(strict=True), AfterValidator(rules.check_date_regex)] | None = Field(
+        None, description="Searched in the key; its group 'date' is read. For key_date only."
+    )
+    format: Annotated[str, Field(strict=True), AfterValidator(_check_format)] | None = Field(
+        None, description="strptime format of the group 'date'. For key_date only."
+    )
+    retain: Duration = Field(
+        description="Counted from the reference time; for a date in the key, from its end."
+    )
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        faults = []
+        dated = self.from_ is AgeFrom.KEY_DATE
+        for name, value in (("regex", self.regex), ("format", self.format)):
+            if dated and value is None:
+                faults.append(Fault((name,), "is missing; from: key_date needs it"))
+            if not dated and value is not None:
+                faults.append(Fault((name,), "is only for from: key_date; remove it, or change from"))
+        if self.retain <= _ZERO:
+            faults.append(Fault(("retain",), "must be longer than nothing; write for example 30d"))
+        if faults:
+            raise FaultsError(faults)
+        return self
+
+
+class Keep(StrictModel):
+    """The newest objects of each group are never expired, due or not."""
+
+    latest: Whole = Field(ge=1, description="How many of each group are kept.")
+    group_by: tuple[Text, ...] = Field(
+        (), description="Named groups of select.regex; none is one group for all."
+    )
+
+    @model_validator(mode="after")
+    def _name_once(self) -> Self:
+        if len(set(self.group_by)) < len(self.group_by):
+            raise FaultsError([Fault(("group_by",), "names a group twice; remove one of the two")])
+        return self
+
+
+class Window(StrictModel):
+    """How an interval is cut, and how long a claim on it holds."""
+
+    width: Duration | None = Field(
+        None, description="The most time that one interval covers; null is no limit."
+    )
+    safety_delay: Duration = Field(timedelta(minutes=2), description="Intervals end this long before now.")
+    lease: Duration = Field(
+        timedelta(minutes=10), description="How long a claim holds without a sign of life."
+    )
+
+    @model_validator(mode="after")
+    def _be_positive(self) -> Self:
+        faults = []
+        if self.width is not None and self.width <= _ZERO:
+            faults.append(Fault(("width",), "must be longer than nothing; write for example 8d, or null"))
+        if self.safety_delay < _ZERO:
+            faults.append(
+                Fault(("safety_delay",), "is negative, which reaches into the future; write for example 2m")
+            )
+        if self.lease < MIN_LEASE:
+            faults.append(
+                Fault(("lease",), "is under 30s, too short to finish a request; write for example 10m")
+            )
+        if faults:
+            raise FaultsError(faults)
+        return self
+
+
+class Batch(StrictModel):
+    """How the work is cut for mapped tasks."""
+
+    size: Whole = Field(5000, ge=1, le=50_000, description="Commands of one mapped task.")
+    parallel: Whole = Field(8, ge=1, le=32, description="Requests in flight in one mapped task.")
+
+
+class Limits(StrictModel):
+    """What one run may do."""
+
+    max_commands_per_run: Whole = Field(100_000, ge=1, description="The rest waits for the next run.")
+    allow_expire_everything: Flag = Field(default=False, description="Let a policy empty its whole bucket.")

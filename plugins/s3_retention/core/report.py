@@ -1,0 +1,64 @@
+"""The end summary of a run, and whether it balances."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+SETTLED = ("deleted", "already_absent", "changed", "kept")
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """Where the commands of one run ended.
+
+    ``num_discovered`` is counted from what was dealt to the run, ``num_by_outcome`` from ledger and quarantine:
+    outcomes are ``deleted``, ``already_absent``, ``changed``, ``kept``, ``quarantined``, ``stopped`` and
+    ``pending``. ``num_by_detail`` has the reasons and classes, as ``outcome:detail``. ``num_remaining`` are
+    planned commands of the interval that wait for the next run, beyond this run's limits.
+    """
+
+    policy: str | None
+    interval_key: str | None
+    num_discovered: int
+    num_by_outcome: Counter[str] = field(default_factory=Counter)
+    num_by_detail: Counter[str] = field(default_factory=Counter)
+    num_deleted_bytes: int = 0
+    num_remaining: int = 0
+
+    @property
+    def num_pending(self) -> int:
+        """Commands that nothing accounts for."""
+        return self.num_by_outcome["pending"]
+
+    @property
+    def is_balanced(self) -> bool:
+        """True where discovered = deleted + already_absent + changed + kept + quarantined + stopped."""
+        return self.num_pending == 0 and self.num_discovered == sum(self.num_by_outcome.values())
+
+    def counts(self) -> dict[str, object]:
+        """Give the report as plain values, for the ledger and for XCom (well under 4 KB)."""
+        return {
+            "num_discovered": self.num_discovered,
+            "num_by_outcome": dict(self.num_by_outcome),
+            "num_by_detail": dict(self.num_by_detail),
+            "num_deleted_bytes": self.num_deleted_bytes,
+            "num_remaining": self.num_remaining,
+            "is_balanced": self.is_balanced,
+        }
+
+    def __str__(self) -> str:
+        """Print one screen for a task log."""
+        lines = [f"policy {self.policy or '-'}, interval {self.interval_key or '-'}"]
+        lines.append(f"  discovered      {self.num_discovered:>12,}")
+        for outcome in (*SETTLED, "quarantined", "stopped", "pending"):
+            if count := self.num_by_outcome[outcome]:
+                lines.append(f"  {outcome:<15} {count:>12,}")
+            for name, part in sorted(self.num_by_detail.items()):
+                if name.startswith(f"{outcome}:"):
+                    lines.append(f"    {name.partition(':')[2]:<13} {part:>12,}")
+        lines.append(f"  bytes deleted   {self.num_deleted_bytes:>12,}")
+        if self.num_remaining:
+            lines.append(f"  left to the next run {self.num_remaining:>7,}")
+        lines.append("  balanced" if self.is_balanced else "  NOT BALANCED")
+        return "\n".join(lines)

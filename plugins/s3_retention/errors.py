@@ -1,0 +1,70 @@
+"""Errors that mean "this step cannot go on". What happens to one object is an ``Outcome``, never an error.
+
+The docstring of an error is its default message. None carries a secret or SQL text.
+"""
+
+from __future__ import annotations
+
+
+class S3RetentionError(Exception):
+    """S3 retention cannot go on."""
+
+    def __init__(self, message: str | None = None) -> None:
+        """Take a full sentence for the operator, or the docstring of the class."""
+        super().__init__(message or (type(self).__doc__ or "").strip())
+
+
+class PolicyError(S3RetentionError):
+    """The policy file cannot be used."""
+
+
+class PolicyChangedError(S3RetentionError):
+    """The rules of a policy changed while its version stayed: raise `version` in the policy file."""
+
+
+class SettingsError(S3RetentionError):
+    """A setting of [s3_retention] cannot be used."""
+
+
+class LedgerError(S3RetentionError):
+    """The ledger database refused a statement."""
+
+
+class LedgerUnavailableError(LedgerError):
+    """The ledger database cannot be reached; nothing was deleted by this attempt."""
+
+
+class SchemaOutdatedError(LedgerError):
+    """The ledger schema is not the one that this code needs: run `python -m s3_retention migrate`."""
+
+
+class ClaimLostError(S3RetentionError):
+    """Another worker has taken over this claim; this one stops, and nothing it settles is lost."""
+
+
+class StoreError(S3RetentionError):
+    """The object store gave an answer that cannot be trusted; nothing was decided from it."""
+
+
+class ListingError(StoreError):
+    """The listing broke off, or its answer cannot be trusted: a part of a listing is never planned from."""
+
+
+class PlanRefusedError(S3RetentionError):
+    """The plan was refused before its first delete."""
+
+
+class NotPlannedError(S3RetentionError):
+    """The interval has no plan, so nothing was deleted; the next run scans it again."""
+
+
+class UnfinishedError(S3RetentionError):
+    """Some commands of the batch did not end; what may pass by itself is tried again."""
+
+
+class BatchStoppedError(S3RetentionError):
+    """The batch was stopped: its remaining commands stay pending for the next run."""
+
+
+class UnbalancedError(S3RetentionError):
+    """The counts of the run do not balance: the run stays red until every command is accounted for."""

@@ -1,0 +1,94 @@
+"""Opens the ledger and the stores from Airflow connections: secrets live there and nowhere else."""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+from airflow.providers.common.compat.sdk import BaseHook
+
+from s3_retention.errors import SettingsError
+from s3_retention.runtime.environment import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from s3_retention.core.policy import RetentionPolicy
+    from s3_retention.s3.gateway import S3Gateway
+    from s3_retention.store.connection import Connection
+
+CONNECT_TIMEOUT_SECONDS = 10
+READ_TIMEOUT_SECONDS = 60
+BOTOCORE_ATTEMPTS = 2
+"""The retries are ours, per key and per class; botocore's own only cover a connection that just broke."""
+
+
+@contextmanager
+def open_ledger() -> Iterator[Connection]:
+    """Open the ledger with psycopg 3 and make sure of its schema; closed at the end.
+
+    Raises ``SettingsError`` without the connection, ``LedgerUnavailableError`` or ``SchemaOutdatedError``.
+    """
+    from psycopg.conninfo import make_conninfo
+
+    from s3_retention.store.connection import connect
+    from s3_retention.store.migrate import check_revision
+
+    conn_id = settings().ledger_conn_id
+    found = _get_connection(conn_id, "the ledger database")
+    # Only what libpq knows: an Airflow connection may carry extras for hooks.
+    extras = {
+        name: value for name, value in (found.extra_dejson or {}).items() if name in _LIBPQ_EXTRAS and value
+    }
+    parts = {
+        "host": found.host,
+        "port": found.port,
+        "user": found.login,
+        "password": found.password,
+        "dbname": found.schema,
+    }
+    conninfo = make_conninfo(**{name: value for name, value in parts.items() if value} | extras)
+    with closing(connect(conninfo)) as conn:
+        check_revision(conn)
+        yield conn
+
+
+_LIBPQ_EXTRAS = frozenset(
+    {"host", "sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "target_session_attrs"}
+)
+
+
+def open_store(policy: RetentionPolicy) -> S3Gateway:
+    """Make the gateway to the store of a policy. Raises ``SettingsError`` without its connection.
+
+    The connection's own ``config_kwargs`` (path style, proxies) are kept.
+    """
+    from airflow.providers.amazon.aws.hooks.s3 import S3Hook
+    from botocore.config import Config
+
+    from s3_retention.s3.gateway import S3Gateway
+
+    conn_id = policy.source.aws_conn_id
+    # Without this, the hook would go on with whatever identity the machine has.
+    _get_connection(conn_id, f"the store of policy {policy.name}")
+    config = Config(
+        max_pool_connections=policy.batch.parallel + 2,
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        read_timeout=READ_TIMEOUT_SECONDS,
+        retries={"mode": "standard", "total_max_attempts": BOTOCORE_ATTEMPTS},
+    )
+    theirs = S3Hook(aws_conn_id=conn_id).conn_config.botocore_config
+    return S3Gateway(
+        S3Hook(aws_conn_id=conn_id, config=config.merge(theirs) if theirs else config).get_conn()
+    )
+
+
+def _get_connection(conn_id: str, purpose: str) -> Any:
+    try:
+        return BaseHook.get_connection(conn_id)
+    except Exception as error:
+        # Airflow raises different types from version to version; each means that there is no such connection.
+        raise SettingsError(
+            f"the Airflow connection {conn_id!r}, for {purpose}, was not found: create it (docs/deploy.md)"
+        ) from error

@@ -1,0 +1,232 @@
+"""The gateway to one store: lists, looks, deletes up to 1,000 objects and says what became of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_plus
+
+from s3_retention.core.objects import ObjectFacts, ObjectRef
+from s3_retention.core.outcome import FailureClass, Final, Outcome
+from s3_retention.errors import ListingError
+from s3_retention.s3.answers import (
+    STORE_ERRORS,
+    is_settled_by_look,
+    outcome_of_entry,
+    outcome_of_error,
+    request_id_of,
+)
+from s3_retention.s3.keys import xml_can_carry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mypy_boto3_s3 import S3Client
+
+MAX_CHUNK = 1000
+"""Keys of one DeleteObjects request (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html)."""
+
+
+@dataclass(frozen=True, slots=True)
+class S3Gateway:
+    """One store under one identity. Threads may share it, as they may a boto3 client."""
+
+    client: S3Client
+
+    def list_pages(self, bucket: str, prefix: str) -> Iterator[list[ObjectFacts]]:
+        """List everything under a prefix, a page of up to 1,000 at a time, in the store's own order.
+
+        Raises ``ListingError`` whenever the answer cannot be trusted: a part of a listing is no listing.
+        """
+        token: str | None = None
+        while True:
+            arguments: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix, "EncodingType": "url"}
+            if token is not None:
+                arguments["ContinuationToken"] = token
+            try:
+                answer: dict[str, Any] = dict(self.client.list_objects_v2(**arguments))
+            except STORE_ERRORS as error:
+                fault = outcome_of_error(error, whole_request=True)
+                raise ListingError(
+                    f"listing s3://{bucket}/{prefix} broke off with {fault.code} ({fault.kind.value}): "
+                    f"{fault.message or 'the store gave no message'}; nothing was planned"
+                ) from error
+            if "IsTruncated" not in answer:
+                # An empty 200 reads as an empty listing.
+                raise ListingError(
+                    f"listing s3://{bucket}/{prefix}: an answer without IsTruncated is a fault, not an end"
+                )
+            yield [_facts(bucket, prefix, entry, answer) for entry in answer.get("Contents", [])]
+            if not answer["IsTruncated"]:
+                return
+            last, token = token, answer.get("NextContinuationToken")
+            if token is None or token == last:
+                raise ListingError(
+                    f"listing s3://{bucket}/{prefix}: more was promised without a new continuation token"
+                )
+
+    def look(self, ref: ObjectRef) -> ObjectFacts | Outcome:
+        """Look at one object: its facts, ``already_absent``, or why the store would not say.
+
+        HEAD has whole seconds, so ``last_modified_at`` is cut to them.
+        """
+        arguments: dict[str, Any] = {"Bucket": ref.bucket, "Key": ref.key}
+        if ref.version_id is not None:
+            arguments["VersionId"] = ref.version_id
+        try:
+            answer = self.client.head_object(**arguments)
+        except STORE_ERRORS as error:
+            fault = outcome_of_error(error, whole_request=False)
+            if fault.code in ("404", "NoSuchKey", "NoSuchVersion"):
+                return self._absent_or_no_bucket(ref.bucket, fault)
+            return fault
+        return ObjectFacts(
+            ref, answer.get("ETag"), answer["ContentLength"], answer["LastModified"].replace(microsecond=0)
+        )
+
+    def delete_chunk(self, targets: Sequence[ObjectFacts]) -> list[Outcome]:
+        """Delete up to 1,000 objects of one bucket, each only if its ETag is still that of the plan.
+
+        Gives one outcome per target, in input order. Keys that XML cannot carry go one by one.
+        """
+        if len(targets) > MAX_CHUNK:
+            raise ValueError(f"{len(targets)} keys: a request takes {MAX_CHUNK}")
+        if len({facts.ref.bucket for facts in targets}) > 1:
+            raise ValueError("keys of several buckets: a request names one")
+        alone = [place for place, facts in enumerate(targets) if not xml_can_carry(facts.ref.key)]
+        apart = set(alone)
+        together = [place for place in range(len(targets)) if place not in apart]
+        outcomes: dict[int, Outcome] = {place: self._delete_one(targets[place]) for place in alone}
+        if together:
+            answers = self._delete_together([targets[place] for place in together])
+            outcomes.update(zip(together, answers, strict=True))
+        return self._settle_by_looks(targets, [outcomes[place] for place in range(len(targets))])
+
+    def _delete_together(self, targets: Sequence[ObjectFacts]) -> list[Outcome]:
+        try:
+            answer: dict[str, Any] = dict(
+                self.client.delete_objects(
+                    Bucket=targets[0].ref.bucket,
+                    Delete={"Objects": [_identifier(facts) for facts in targets], "Quiet": False},
+                )
+            )
+        except STORE_ERRORS as error:
+            fault = outcome_of_error(error, whole_request=True)
+            if fault.kind is FailureClass.MALFORMED:
+                # One key spoils the request for all: halve until it stands alone, and is the one to blame.
+                middle = len(targets) // 2
+                if not middle:
+                    return [replace(fault, whole_request=False)]
+                return [
+                    *self._delete_together(targets[:middle]),
+                    *self._delete_together(targets[middle:]),
+                ]
+            return [fault] * len(targets)
+        return _join(targets, answer)
+
+    def _delete_one(self, facts: ObjectFacts) -> Outcome:
+        arguments: dict[str, Any] = {"Bucket": facts.ref.bucket, "Key": facts.ref.key}
+        if facts.ref.version_id is not None:
+            arguments["VersionId"] = facts.ref.version_id
+        elif facts.etag is not None:
+            arguments["IfMatch"] = facts.etag
+        try:
+            answer = self.client.delete_object(**arguments)
+        except STORE_ERRORS as error:
+            return outcome_of_error(error, whole_request=False)
+        return Outcome(Final.DELETED, request_id=request_id_of(dict(answer)))
+
+    def _settle_by_looks(self, targets: Sequence[ObjectFacts], outcomes: Sequence[Outcome]) -> list[Outcome]:
+        settled = []
+        no_answer: Outcome | None = None
+        for planned, outcome in zip(targets, outcomes, strict=True):
+            if not is_settled_by_look(outcome):
+                settled.append(outcome)
+                continue
+            # A store that answers neither the request nor a look is not asked 1,000 times, each up to a timeout.
+            found = no_answer if outcome.whole_request and no_answer else self.look(planned.ref)
+            if outcome.whole_request and isinstance(found, Outcome) and not found.is_final:
+                no_answer = found
+            settled.append(_by_look(planned, outcome, found))
+        return settled
+
+    def _absent_or_no_bucket(self, bucket: str, fault: Outcome) -> Outcome:
+        # A HEAD has no body: a 404 is also what a missing bucket says, and that is never "already gone".
+        try:
+            self.client.head_bucket(Bucket=bucket)
+        except STORE_ERRORS as error:
+            why = outcome_of_error(error, whole_request=True)
+            if why.code in ("404", "NoSuchBucket"):
+                return replace(why, kind=FailureClass.CONFIG, code="NoSuchBucket")
+            return why
+        return replace(fault, kind=Final.ALREADY_ABSENT)
+
+
+def _by_look(planned: ObjectFacts, outcome: Outcome, found: ObjectFacts | Outcome) -> Outcome:
+    if isinstance(found, Outcome):
+        if found.is_final:
+            return replace(outcome, kind=found.kind, whole_request=False)
+        # The look failed too. Where the whole request went unanswered, the store is at fault, not the key.
+        kind = FailureClass.UNKNOWN if found.is_retried else found.kind
+        return replace(found, kind=kind, whole_request=outcome.whole_request)
+    if not is_same_incarnation(planned, found):
+        return replace(outcome, kind=Final.CHANGED, whole_request=False)
+    # Still there as planned: the store did not act, or refused a condition that holds.
+    return replace(outcome, kind=FailureClass.CONFLICT if outcome.is_final else FailureClass.UNKNOWN)
+
+
+def is_same_incarnation(planned: ObjectFacts, found: ObjectFacts) -> bool:
+    """Say whether a look found what the plan saw; times are compared in whole seconds, as HEAD has them."""
+    return (
+        planned.etag == found.etag
+        and planned.size == found.size
+        and planned.last_modified_at.replace(microsecond=0) == found.last_modified_at.replace(microsecond=0)
+    )
+
+
+def _identifier(facts: ObjectFacts) -> Any:
+    identifier = {"Key": facts.ref.key}
+    if facts.ref.version_id is not None:
+        identifier["VersionId"] = facts.ref.version_id
+    elif facts.etag is not None:
+        identifier["ETag"] = facts.etag
+    return identifier
+
+
+def _facts(bucket: str, prefix: str, entry: dict[str, Any], answer: dict[str, Any]) -> ObjectFacts:
+    key: str = entry["Key"]
+    if answer.get("EncodingType") == "url":
+        try:
+            key = unquote_plus(key, errors="strict")
+        except UnicodeDecodeError:
+            # No UTF-8: kept as it is, with lone surrogates, so that the policy keeps the object and counts it.
+            key = unquote_plus(key, errors="surrogateescape")
+    if not key.startswith(prefix):
+        raise ListingError(f"listing s3://{bucket}/{prefix} named a key outside the prefix: {key!r}")
+    return ObjectFacts(ObjectRef(bucket, key), entry.get("ETag"), entry["Size"], entry["LastModified"])
+
+
+def _join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome]:
+    """Match an answer to what was asked, by key and version: order and completeness are not to be trusted."""
+    request_id = request_id_of(answer)
+    # Some stores send an empty VersionId where there is none.
+    deleted = {(one.get("Key"), one.get("VersionId") or None) for one in answer.get("Deleted", [])}
+    errors = {(one.get("Key"), one.get("VersionId") or None): one for one in answer.get("Errors", [])}
+    outcomes = []
+    for facts in targets:
+        name = (facts.ref.key, facts.ref.version_id)
+        error = errors.get(name)
+        if error is not None and name not in deleted:
+            outcomes.append(outcome_of_entry(error, request_id=request_id))
+        elif error is None and name in deleted:
+            outcomes.append(Outcome(Final.DELETED, request_id=request_id))
+        else:
+            outcomes.append(
+                Outcome(
+                    FailureClass.UNKNOWN,
+                    code="NoAnswerForKey",
+                    message="the store's answer names the key neither as deleted nor as failed, or as both",
+                    request_id=request_id,
+                )
+            )
+    return outcomes

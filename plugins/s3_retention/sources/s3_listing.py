@@ -1,0 +1,38 @@
+"""Candidates from a listing of one bucket under one prefix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from s3_retention.core.objects import ObjectFacts
+
+
+class CandidateSource(Protocol):
+    """What every source gives."""
+
+    def pages(self) -> Iterator[list[ObjectFacts]]:
+        """Give every object once or more, page by page; raise ``StoreError`` rather than leave one out."""
+
+
+class Lister(Protocol):
+    """What a listing needs of a store."""
+
+    def list_pages(self, bucket: str, prefix: str) -> Iterator[list[ObjectFacts]]:
+        """List everything under a prefix."""
+
+
+@dataclass(frozen=True, slots=True)
+class S3Listing:
+    """A whole listing of ``s3://bucket/prefix``."""
+
+    lister: Lister
+    bucket: str
+    prefix: str
+
+    def pages(self) -> Iterator[list[ObjectFacts]]:
+        """List page by page; raise ``ListingError`` when the listing breaks off."""
+        return self.lister.list_pages(self.bucket, self.prefix)

@@ -1,0 +1,91 @@
+"""Claims the next slice of a policy's watermark: idempotent per run, in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from s3_retention.core.interval import BEGINNING, ClaimAction, decide_claim, next_interval
+from s3_retention.errors import PolicyChangedError
+from s3_retention.store import intervals, policy_versions, watermarks
+from s3_retention.store.connection import transaction
+
+if TYPE_CHECKING:
+    from s3_retention.core.holder import Holder
+    from s3_retention.core.policy import RetentionPolicy
+    from s3_retention.store.connection import Connection
+
+
+class ClaimStatus(str, Enum):
+    """``claimed``: this run works on the interval. The others are successes that do nothing."""
+
+    CLAIMED = "claimed"
+    OBSERVED = "observed"
+    CAUGHT_UP = "caught_up"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimResult:
+    """What a run got: the interval is named unless there was nothing to take."""
+
+    status: ClaimStatus
+    interval_id: int | None = None
+    interval_key: str | None = None
+
+
+def use_policy_version(conn: Connection, policy: RetentionPolicy) -> None:
+    """Store the rules behind the version at its first use.
+
+    Raises ``PolicyChangedError`` when the version was used with other rules before.
+    """
+    first = policy_versions.use_version(
+        conn, policy=policy.name, policy_version=policy.version, rules_hash=policy.rules_hash
+    )
+    if first != policy.rules_hash:
+        raise PolicyChangedError(
+            f"policy {policy.name}: source, select, age, keep or timezone changed, and `version` is still "
+            f"{policy.version!r}: give it a new version, so that every delete can be traced to its rules"
+        )
+
+
+def run(conn: Connection, policy: RetentionPolicy, holder: Holder) -> ClaimResult:
+    """Claim the interval that this run works on.
+
+    The run's own interval again, or the unfinished one that nobody holds, or the next slice; when another
+    live run holds the unfinished one, it is observed and nothing is done.
+    Raises ``PolicyChangedError`` before anything is claimed.
+    """
+    lease = policy.window.lease
+    with transaction(conn):
+        use_policy_version(conn, policy)
+        position, now = watermarks.lock(conn, policy=policy.name, start_at=policy.start_at or BEGINNING)
+        mine = intervals.find_of_run(conn, policy=policy.name, holder=holder)
+        unfinished = intervals.find_unfinished(conn, policy=policy.name)
+        action = decide_claim(mine=mine, unfinished=unfinished, holder=holder.run, now=now)
+        if action is ClaimAction.REPEAT and mine is not None:
+            return ClaimResult(ClaimStatus.CLAIMED, mine.interval_id, mine.interval.key)
+        if unfinished is not None:
+            if action is ClaimAction.OBSERVE:
+                return ClaimResult(ClaimStatus.OBSERVED, unfinished.interval_id, unfinished.interval.key)
+            intervals.claim(
+                conn,
+                unfinished.interval_id,
+                policy_version=policy.version,
+                lease=lease,
+                holder=holder,
+            )
+            return ClaimResult(ClaimStatus.CLAIMED, unfinished.interval_id, unfinished.interval.key)
+        interval = next_interval(
+            policy.name,
+            position=position,
+            now=now,
+            safety_delay=policy.window.safety_delay,
+            width=policy.window.width,
+        )
+        if interval is None:
+            return ClaimResult(ClaimStatus.CAUGHT_UP)
+        interval_id = intervals.insert(
+            conn, interval, policy_version=policy.version, lease=lease, holder=holder
+        )
+        return ClaimResult(ClaimStatus.CLAIMED, interval_id, interval.key)

@@ -1,0 +1,101 @@
+"""Decides again, just before the delete, what may have changed since the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from s3_retention.core.outcome import Final, Outcome, kept
+from s3_retention.core.verdict import Action, Decider
+from s3_retention.s3.gateway import is_same_incarnation
+from s3_retention.store import chunks, watermarks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from s3_retention.core.command import DeleteCommand
+    from s3_retention.core.objects import ObjectRef
+    from s3_retention.core.policy import RetentionPolicy
+    from s3_retention.s3.gateway import S3Gateway
+    from s3_retention.store.connection import Connection
+
+GroupOfPlan = tuple[int, int, str]
+"""Interval id, generation and group key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Up to 1,000 unfinished commands with the keepers of their groups, at a time of the ledger's clock."""
+
+    commands: Sequence[DeleteCommand]
+    keepers: dict[GroupOfPlan, list[ObjectRef]]
+    is_redrive: bool
+    now: datetime
+
+
+def load_delivery(conn: Connection, commands: Sequence[DeleteCommand], *, is_redrive: bool) -> Delivery:
+    """Load what the second decision needs from the ledger."""
+    wanted: dict[tuple[int, int], set[str]] = {}
+    for command in commands:
+        if command.group_key is not None:
+            wanted.setdefault((command.interval_id, command.generation), set()).add(command.group_key)
+    keepers: dict[GroupOfPlan, list[ObjectRef]] = {}
+    for (interval_id, generation), group_keys in wanted.items():
+        found = chunks.list_keepers(
+            conn, interval_id=interval_id, generation=generation, group_keys=group_keys
+        )
+        keepers |= {(interval_id, generation, key): refs for key, refs in found.items()}
+    return Delivery(commands, keepers, is_redrive, watermarks.read_clock(conn))
+
+
+def decide_again(gateway: S3Gateway, policy: RetentionPolicy, delivery: Delivery) -> dict[bytes, Outcome]:
+    """Give the outcome of every command that must not be deleted now, by command id.
+
+    - Planned under another version of the policy: ``kept``, and the next interval decides by today's rules.
+    - A keeper of its group is gone: ``kept``, since the group may have shrunk. The store would not say: it fails.
+    - Redriven: looked at anew, and ``kept``, ``changed`` or ``already_absent`` where that is so.
+    """
+    decided: dict[bytes, Outcome] = {}
+    current = []
+    for command in delivery.commands:
+        if command.policy_version != policy.version:
+            decided[command.command_id] = kept("policy_changed")
+        else:
+            current.append(command)
+    safe: dict[GroupOfPlan, Outcome | None] = {}
+    decider = Decider(policy)
+    for command in current:
+        outcome = _decide_redriven(gateway, decider, command, delivery.now) if delivery.is_redrive else None
+        if outcome is None and command.group_key is not None:
+            group = (command.interval_id, command.generation, command.group_key)
+            if group not in safe:
+                safe[group] = _check_keepers(gateway, delivery.keepers.get(group, []))
+            outcome = safe[group]
+        if outcome is not None:
+            decided[command.command_id] = outcome
+    return decided
+
+
+def _check_keepers(gateway: S3Gateway, keepers: Sequence[ObjectRef]) -> Outcome | None:
+    if not keepers:
+        return kept("keeper_gone")
+    for ref in keepers:
+        found = gateway.look(ref)
+        if isinstance(found, Outcome):
+            # Where the store would not say, the command fails with that cause: an identity that may not look
+            # must not seem to be a run in which all is well.
+            return kept("keeper_gone") if found.is_final else found
+    return None
+
+
+def _decide_redriven(
+    gateway: S3Gateway, decider: Decider, command: DeleteCommand, now: datetime
+) -> Outcome | None:
+    found = gateway.look(command.ref)
+    if isinstance(found, Outcome):
+        return found
+    if not is_same_incarnation(command.facts, found):
+        return Outcome(Final.CHANGED)
+    verdict = decider.verdict(command.facts, now=now)
+    return None if verdict.action is Action.EXPIRE else kept(verdict.reasons[0])

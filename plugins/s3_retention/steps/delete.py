@@ -1,0 +1,195 @@
+"""Delivers one batch: each command ends in a ledger entry, or waits with its cause for the sweep.
+
+A delivery may be the second, or the hundredth: it begins with what is unfinished, and settles under its fence.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from s3_retention.core.policy import Mode
+from s3_retention.steps.decide_again import Delivery, decide_again, load_delivery
+from s3_retention.steps.retry import RetryLimits, delete_with_retries
+from s3_retention.store import batches, chunks, failures, ledger_entries, policy_versions, quarantine
+from s3_retention.store.connection import transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import timedelta
+
+    from s3_retention.core.command import DeleteCommand
+    from s3_retention.core.holder import Holder
+    from s3_retention.core.outcome import Outcome
+    from s3_retention.core.policy import RetentionPolicy
+    from s3_retention.s3.gateway import S3Gateway
+    from s3_retention.store.batches import ClaimedBatch
+    from s3_retention.store.connection import Connection
+
+Attempted = tuple["DeleteCommand", "Outcome", int]
+"""A command, what became of it, and its number of attempts so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteResult:
+    """One delivery of one batch in counts. ``was_closed``: everything in it had been done before."""
+
+    batch_id: int
+    was_closed: bool = False
+    num_by_outcome: dict[str, int] = field(default_factory=dict)
+    num_failed: int = 0
+    num_retryable: int = 0
+    stopped_class: str | None = None
+    stopped_message: str | None = None
+
+
+def run(
+    conn: Connection,
+    gateway: S3Gateway,
+    policy: RetentionPolicy,
+    batch_id: int,
+    holder: Holder,
+    *,
+    limits: RetryLimits | None = None,
+) -> DeleteResult:
+    """Claim the batch, delete what is unfinished in it and still to be deleted, and settle every outcome.
+
+    The batch is stopped before its first delete when the policy is in mode simulate, or has other rules than
+    its version was first used with. Raises ``ClaimLostError`` when another worker takes the batch meanwhile;
+    nothing settled is lost then.
+    """
+    with transaction(conn):
+        batch = batches.claim(conn, batch_id, holder=holder, lease=policy.window.lease)
+        brake = None if batch is None else _find_brake(conn, policy)
+    if batch is None:
+        return DeleteResult(batch_id, was_closed=True)
+    delivered = _Delivered(stop=brake)
+    if brake is None:
+        delivered = _deliver(conn, gateway, policy, batch, holder, limits or RetryLimits())
+    stop = delivered.stop
+    with transaction(conn):
+        if stop is not None:
+            batches.stop(conn, batch, stopped_class=stop.by, stopped_message=stop.why)
+        elif not batches.close(conn, batch_id, fence=batch.fence):
+            batches.release(conn, batch)
+    return DeleteResult(
+        batch_id,
+        num_by_outcome=dict(delivered.num_by_outcome),
+        num_failed=delivered.num_failed,
+        num_retryable=delivered.num_retryable,
+        stopped_class=stop.by if stop else None,
+        stopped_message=stop.why if stop else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    """What stops a batch: the class of a failure, or a brake of the policy; and why, for the operator."""
+
+    by: str
+    why: str
+
+
+def _find_brake(conn: Connection, policy: RetentionPolicy) -> _Stop | None:
+    """Look whether this policy may delete at all: the file may have been edited since the plan."""
+    if policy.mode is Mode.SIMULATE:
+        return _Stop("simulate", f"policy {policy.name} is in mode simulate, which deletes nothing")
+    first = policy_versions.find_rules_hash(conn, policy=policy.name, policy_version=policy.version)
+    if first not in (None, policy.rules_hash):
+        why = f"the rules of policy {policy.name} changed, and version is still {policy.version}: raise it"
+        return _Stop("policy_changed", why)
+    return None
+
+
+@dataclass(slots=True)
+class _Delivered:
+    num_by_outcome: Counter[str] = field(default_factory=Counter)
+    num_failed: int = 0
+    num_retryable: int = 0
+    stop: _Stop | None = None
+
+
+def _deliver(
+    conn: Connection,
+    gateway: S3Gateway,
+    policy: RetentionPolicy,
+    batch: ClaimedBatch,
+    holder: Holder,
+    limits: RetryLimits,
+) -> _Delivered:
+    """Keep up to ``batch.parallel`` requests in flight; settle each as it comes back, from this thread alone."""
+    delivered = _Delivered()
+    todo = _deliveries(conn, batch)
+    in_flight: set[Future[list[Attempted]]] = set()
+    with ThreadPoolExecutor(max_workers=policy.batch.parallel, thread_name_prefix="delete") as pool:
+        while True:
+            while delivered.stop is None and len(in_flight) < policy.batch.parallel:
+                delivery = next(todo, None)
+                if delivery is None:
+                    break
+                in_flight.add(pool.submit(_attempt, gateway, policy, delivery, limits))
+            if not in_flight:
+                return delivered
+            done, in_flight = wait(in_flight, return_when=FIRST_COMPLETED)
+            for future in done:
+                attempted = future.result()
+                _settle(conn, batch, attempted, holder, policy.window.lease)
+                _count(delivered, attempted)
+
+
+def _deliveries(conn: Connection, batch: ClaimedBatch) -> Iterator[Delivery]:
+    """Load what is unfinished, a request's worth at a time, each in a short transaction of its own."""
+    if batch.kind == "redrive":
+        after_id = 0
+        while True:
+            commands = quarantine.list_redriven(conn, batch_id=batch.batch_id, after_id=after_id)
+            if not commands:
+                return
+            after_id = max(command.quarantine_id or 0 for command in commands)
+            yield load_delivery(conn, commands, is_redrive=True)
+    for chunk_id in chunks.list_open(conn, batch_id=batch.batch_id):
+        commands = chunks.list_unfinished(conn, chunk_id=chunk_id)
+        if commands:
+            yield load_delivery(conn, commands, is_redrive=False)
+
+
+def _attempt(
+    gateway: S3Gateway, policy: RetentionPolicy, delivery: Delivery, limits: RetryLimits
+) -> list[Attempted]:
+    """Decide again what must be, and delete the rest. Runs in a thread; touches the store alone."""
+    decided = decide_again(gateway, policy, delivery)
+    attempted: list[Attempted] = [
+        # A look that failed was an attempt; a decision to keep was none.
+        (command, outcome, command.num_attempts + (not outcome.is_final))
+        for command in delivery.commands
+        if (outcome := decided.get(command.command_id)) is not None
+    ]
+    rest = [command for command in delivery.commands if command.command_id not in decided]
+    return attempted + delete_with_retries(gateway, rest, limits)
+
+
+def _settle(
+    conn: Connection, batch: ClaimedBatch, attempted: list[Attempted], holder: Holder, lease: timedelta
+) -> None:
+    final = [one for one in attempted if one[1].is_final]
+    failed = [one for one in attempted if not one[1].is_final]
+    with transaction(conn):
+        ledger_entries.settle(conn, batch, final, lease=lease)
+        if batch.kind == "redrive":
+            quarantine.resolve(conn, batch_id=batch.batch_id, settled=final, holder=holder)
+        if failed:
+            failures.record(conn, batch.batch_id, failed)
+
+
+def _count(delivered: _Delivered, attempted: list[Attempted]) -> None:
+    for _, outcome, _ in attempted:
+        if outcome.is_final:
+            delivered.num_by_outcome[outcome.kind.value] += 1
+            continue
+        delivered.num_failed += 1
+        delivered.num_retryable += outcome.is_retried
+        if outcome.stops_batch or outcome.whole_request:
+            words = " ".join(word for word in (outcome.code, outcome.message) if word)
+            delivered.stop = delivered.stop or _Stop(outcome.kind.value, words or "the store did not answer")

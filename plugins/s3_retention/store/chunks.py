@@ -1,0 +1,64 @@
+"""The table ``chunks``: the commands of a batch, as arrays of up to 1,000."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from s3_retention.core.command import DeleteCommand
+from s3_retention.core.objects import ObjectFacts, ObjectRef
+from s3_retention.store.statements import fetch_all
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from s3_retention.store.connection import Connection
+    from s3_retention.store.statements import Row
+
+
+def to_command(row: Row) -> DeleteCommand:
+    """Make a command of one row of the view ``commands`` or of the table ``quarantine``."""
+    ref = ObjectRef(row["bucket"], row["key"], row["version_id"])
+    return DeleteCommand(
+        command_id=row["command_id"],
+        operation_id=row["operation_id"],
+        facts=ObjectFacts(ref, row["etag"], row["size"], row["last_modified_at"]),
+        due_at=row["due_at"],
+        interval_id=row["interval_id"],
+        generation=row["generation"],
+        policy_version=row["policy_version"],
+        group_key=row["group_key"],
+        tenant=row["tenant"],
+        num_attempts=row["num_attempts"],
+        quarantine_id=row.get("quarantine_id"),
+    )
+
+
+def list_open(conn: Connection, *, batch_id: int) -> list[int]:
+    """List the ids of the chunks of a batch that are not closed, in order."""
+    rows = fetch_all(conn, "chunks", "list_open_chunks", batch_id=batch_id)
+    return [row["chunk_id"] for row in rows]
+
+
+def list_unfinished(conn: Connection, *, chunk_id: int) -> list[DeleteCommand]:
+    """List the commands of a chunk that are neither settled nor in quarantine: at most 1,000."""
+    return [
+        to_command(row) for row in fetch_all(conn, "chunks", "list_unfinished_commands", chunk_id=chunk_id)
+    ]
+
+
+def list_keepers(
+    conn: Connection, *, interval_id: int, generation: int, group_keys: Collection[str]
+) -> dict[str, list[ObjectRef]]:
+    """List per group the objects whose presence allows its deletes."""
+    keepers: dict[str, list[ObjectRef]] = {key: [] for key in group_keys}
+    rows = fetch_all(
+        conn,
+        "chunks",
+        "list_keepers",
+        interval_id=interval_id,
+        generation=generation,
+        group_keys=list(group_keys),
+    )
+    for row in rows:
+        keepers[row["group_key"]].append(ObjectRef(row["bucket"], row["key"]))
+    return keepers

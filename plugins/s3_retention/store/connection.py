@@ -1,0 +1,68 @@
+"""Opens the ledger, and turns the driver's errors into ours in one place."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from s3_retention.errors import LedgerError, LedgerUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Connection = psycopg.Connection[dict[str, Any]]
+
+
+def connect(conninfo: str) -> Connection:
+    """Open a connection whose rows are dicts and whose times are UTC; the caller closes it.
+
+    Raises ``LedgerUnavailableError``. The message carries no credential.
+    """
+    try:
+        # Autocommit: a transaction is open only inside `transaction`, so none spans a call to the store.
+        conn = psycopg.connect(
+            conninfo, row_factory=dict_row, autocommit=True, application_name="s3_retention"
+        )
+        conn.execute("SET TIME ZONE 'UTC'")
+    except psycopg.OperationalError as error:
+        raise LedgerUnavailableError(
+            "the ledger database cannot be reached: check the Airflow connection that "
+            "[s3_retention] ledger_conn_id names, and that the server accepts its role"
+        ) from error
+    return conn
+
+
+@contextmanager
+def driver_errors() -> Iterator[None]:
+    """Turn what psycopg raises into ours: no SQL text and no credential is in the message.
+
+    A broken connection raises ``LedgerUnavailableError``, any other refusal ``LedgerError`` with its SQLSTATE.
+    """
+    try:
+        yield
+    except psycopg.OperationalError as error:
+        raise LedgerUnavailableError(
+            f"the ledger database went away (SQLSTATE {error.sqlstate}); what was under way was rolled back, "
+            "and the next try resumes"
+        ) from error
+    except psycopg.Error as error:
+        constraint = error.diag.constraint_name
+        # A fault of the driver has no words of the server; its own may show a value.
+        words = error.diag.message_primary or type(error).__name__
+        raise LedgerError(
+            f"the ledger refused a statement: {words} (SQLSTATE {error.sqlstate}"
+            + (f", constraint {constraint})" if constraint else ")")
+        ) from error
+
+
+@contextmanager
+def transaction(conn: Connection) -> Iterator[Connection]:
+    """Run one transaction: committed at the end, rolled back when anything is raised.
+
+    Raises what ``driver_errors`` does, for the beginning and the commit too.
+    """
+    with driver_errors(), conn.transaction():
+        yield conn

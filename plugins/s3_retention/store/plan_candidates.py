@@ -1,0 +1,75 @@
+"""The candidates of one scan, in a temporary table of this session, and the plan made from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from s3_retention.store.queries import query
+from s3_retention.store.statements import fetch_all, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from s3_retention.core.verdict import Candidate
+    from s3_retention.store.connection import Connection
+    from s3_retention.store.statements import Row
+
+_TABLE = "plan_candidates"
+_TYPES = ("text", "text", "text", "text", "int8", "timestamptz", "timestamptz", "timestamptz", "text")
+
+
+def begin(conn: Connection) -> None:
+    """Start a scan from nothing."""
+    for name in ("create_plan_candidates", "clear_plan_candidates"):
+        run(conn, _TABLE, name)
+
+
+def copy(conn: Connection, candidates: Iterable[Candidate]) -> None:
+    """Take in one page of candidates."""
+    with conn.cursor().copy(query(_TABLE, "copy_plan_candidates")) as target:
+        target.set_types(_TYPES)
+        for one in candidates:
+            facts = one.facts
+            target.write_row(
+                (
+                    facts.ref.bucket,
+                    facts.ref.key,
+                    facts.ref.version_id,
+                    facts.etag,
+                    facts.size,
+                    facts.last_modified_at,
+                    one.reference_at,
+                    one.due_at,
+                    one.group_key,
+                )
+            )
+
+
+def decide(conn: Connection, *, policy: str, keep_latest: int | None, ends_at: datetime) -> None:
+    """Decide every candidate: due, or kept with its reason."""
+    for name in ("create_plan_decisions", "clear_plan_decisions"):
+        run(conn, _TABLE, name)
+    run(conn, _TABLE, "decide_candidates", policy=policy, keep_latest=keep_latest, ends_at=ends_at)
+
+
+def count_decisions(conn: Connection, *, starts_at: datetime) -> list[Row]:
+    """Count the decisions by reason."""
+    return fetch_all(conn, _TABLE, "count_decisions", starts_at=starts_at)
+
+
+def store_plan(
+    conn: Connection,
+    *,
+    policy: str,
+    interval_id: int,
+    generation: int,
+    chunk_size: int,
+    chunks_per_batch: int,
+) -> None:
+    """Write batches, chunks and keepers of everything that is due."""
+    dealt = {"interval_id": interval_id, "generation": generation}
+    sizes = {"chunk_size": chunk_size, "chunks_per_batch": chunks_per_batch}
+    run(conn, _TABLE, "insert_batches", policy=policy, **dealt, **sizes)
+    run(conn, _TABLE, "insert_chunks", **dealt, **sizes)
+    run(conn, _TABLE, "insert_keepers", **dealt)

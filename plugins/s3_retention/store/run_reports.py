@@ -1,0 +1,63 @@
+"""The table ``run_reports``, and the counts behind it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from psycopg.types.json import Jsonb
+
+from s3_retention.store.statements import fetch_all, run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from s3_retention.core.holder import Holder
+    from s3_retention.store.connection import Connection
+    from s3_retention.store.statements import Row
+
+
+def count_commands(conn: Connection, *, holder: Holder) -> list[Row]:
+    """Count where each command dealt to a run stands: ``outcome``, ``detail``, ``num_objects``, ``num_bytes``.
+
+    ``detail`` is the reason of what was kept, the class of what failed or stopped, else None.
+    """
+    run_of = {"dag_id": holder.dag_id, "run_id": holder.run_id}
+    return [
+        *fetch_all(conn, "run_reports", "count_cleanup_commands", **run_of),
+        *fetch_all(conn, "run_reports", "count_redriven_commands", **run_of),
+    ]
+
+
+def list_pending(conn: Connection, *, holder: Holder, max_rows: int) -> list[Row]:
+    """List commands dealt to a run that nothing accounts for."""
+    return fetch_all(
+        conn,
+        "run_reports",
+        "list_pending_commands",
+        dag_id=holder.dag_id,
+        run_id=holder.run_id,
+        max_rows=max_rows,
+    )
+
+
+def insert(
+    conn: Connection,
+    *,
+    holder: Holder,
+    policy: str | None,
+    interval_id: int | None,
+    counts: Mapping[str, object],
+    is_balanced: bool,
+) -> None:
+    """Append what a run says at its end."""
+    run(
+        conn,
+        "run_reports",
+        "insert_report",
+        dag_id=holder.dag_id,
+        run_id=holder.run_id,
+        policy=policy,
+        interval_id=interval_id,
+        counts=Jsonb(dict(counts)),
+        is_balanced=is_balanced,
+    )

@@ -1,0 +1,11 @@
+"""Real Postgres, S3 and Airflow on free loopback ports, for the demo, the tests and the benchmarks.
+
+The parts, each a context manager that leaves nothing behind::
+
+    process (Part, kept by watchdog) -> postgres -> ledger
+                                     -> s3
+                                     -> airflow (airflow_api: its REST client)
+    stack: all of them              `python -m sandbox`: the same from a shell
+
+For development only: the product never imports it.
+"""
