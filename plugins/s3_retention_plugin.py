@@ -1,7 +1,7 @@
 """The one file that Airflow's plugin loader runs: it loads early what every task needs.
 
 The scheduler forks the workers of the LocalExecutor, and Celery its own: what is imported before the fork costs no
-task anything. Measured: docs/decisions/0006-preload-before-the-fork.md.
+task anything. The figures are in docs/decisions/0006-preload-before-the-fork.md.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ FORKING_COMPONENTS = frozenset({"scheduler", "celery", "standalone"})
 NEEDED_BY_TASKS = (
     "airflow.providers.amazon.aws.hooks.s3",
     "s3_retention.runtime.tasks",
+    "s3_retention.runtime.watching",
     "s3_retention.steps.claim",
     "s3_retention.steps.plan",
     "s3_retention.steps.delete",
     "s3_retention.steps.quarantine",
     "s3_retention.steps.redrive",
     "s3_retention.steps.report",
+    "s3_retention.steps.watch",
 )
 
 

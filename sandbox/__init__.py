@@ -1,4 +1,4 @@
-"""Real Postgres, S3 and Airflow on free loopback ports, for the demo, the tests and the benchmarks.
+"""Real Postgres, S3 and Airflow on free loopback ports, for the demo and the tests.
 
 The parts, each a context manager that leaves nothing behind::
 
