@@ -1,0 +1,109 @@
+"""`dag.test()`: the DAGs run task by task in one process, against a real ledger and a real store."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from sandbox.ledger import create_ledger
+from sandbox.postgres import postgres
+from sandbox.s3 import s3_server
+
+ROOT = Path(__file__).resolve().parents[2]
+POLICY = """
+name: tested
+version: v1
+mode: {mode}
+source: {{type: s3_listing, bucket: tested, prefix: data/}}
+select: {{include: ["data/**"]}}
+age: {{from: key_date, regex: "data/(?P<date>[0-9]{{4}})/", format: "%Y", retain: 1d}}
+window: {{safety_delay: 0s}}
+"""
+RUN = """
+    import json, sys
+    from airflow.dag_processing.dagbag import BundleDagBag, sync_bag_to_db
+    from airflow.dag_processing.bundles.manager import DagBundlesManager
+    from airflow.utils.db import initdb
+
+    initdb()
+    DagBundlesManager().sync_bundles_to_db()
+    bag = BundleDagBag(dag_folder=sys.argv[1], bundle_path=sys.argv[1], bundle_name="dags-folder")
+    sync_bag_to_db(bag, "dags-folder", None)
+    states = []
+    for dag_id in sys.argv[2:]:
+        states.append(str(bag.dags[dag_id].test().state.value))
+    print("RESULT", json.dumps(states))
+"""
+
+
+def run_dags(home: Path, env: dict[str, str], *dag_ids: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(RUN), str(ROOT / "dags"), *dag_ids],
+        env={
+            "PATH": os.environ["PATH"],
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
+            **env,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    for line in done.stdout.splitlines():
+        if line.startswith("RESULT "):
+            states: list[str] = json.loads(line.removeprefix("RESULT "))
+            return states
+    raise AssertionError(done.stdout[-4_000:] + done.stderr[-4_000:])
+
+
+def test_simulate_then_enforce_twice_then_redrive_run_task_by_task(tmp_path: Path) -> None:
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    cleanup, redrive = "s3_retention_cleanup__tested", "s3_retention_redrive"
+
+    def look(conninfo: str, statement: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(conninfo) as conn:
+            return conn.execute(statement.encode()).fetchall()
+
+    with postgres(tmp_path / "pg") as database, s3_server(tmp_path / "s3", worker_buckets=["tested"]) as s3:
+        ledger = create_ledger(database)
+        client = s3.admin_client()
+        client.create_bucket(Bucket="tested")
+        for key in ("data/2020/a", "data/2020/b", "data/2999/c", "data/undated"):
+            client.put_object(Bucket="tested", Key=key, Body=b"x")
+        env = {
+            "AIRFLOW_CONN_S3_RETENTION_LEDGER": ledger.airflow_connection_uri,
+            "AIRFLOW_CONN_S3_RETENTION_STORE": s3.airflow_connection_uri,
+            "AIRFLOW__S3_RETENTION__POLICIES_DIR": str(policies),
+        }
+        home = tmp_path / "home"
+
+        (policies / "tested.yaml").write_text(POLICY.format(mode="simulate"))
+        assert run_dags(home, env, cleanup) == ["success"]
+        assert look(ledger.writer_conninfo, "SELECT count(*) FROM s3_retention.intervals") == [(0,)]
+        assert look(ledger.writer_conninfo, "SELECT count(*) FROM s3_retention.watermarks") == [(0,)]
+        assert client.list_objects_v2(Bucket="tested")["KeyCount"] == 4
+
+        (policies / "tested.yaml").write_text(POLICY.format(mode="enforce"))
+        assert run_dags(home, env, cleanup, cleanup, redrive) == ["success"] * 3
+        outcomes = look(
+            ledger.writer_conninfo, "SELECT key, outcome FROM s3_retention.ledger_entries ORDER BY key"
+        )
+        assert outcomes == [("data/2020/a", "deleted"), ("data/2020/b", "deleted")]
+        states = look(
+            ledger.writer_conninfo, "SELECT state, num_discovered FROM s3_retention.intervals ORDER BY 1, 2"
+        )
+        assert states == [("completed", 0), ("completed", 2)]
+        left = {entry["Key"] for entry in client.list_objects_v2(Bucket="tested")["Contents"]}
+        assert left == {"data/2999/c", "data/undated"}

@@ -1,0 +1,85 @@
+"""An S3 client of function fields, for faults that no real server makes on demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from botocore.exceptions import ClientError
+
+from s3_retention.s3.gateway import S3Gateway
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from mypy_boto3_s3 import S3Client
+
+    Call = Callable[..., Any]
+
+
+def _unexpected(name: str) -> Call:
+    def call(**arguments: Any) -> Any:
+        raise AssertionError(f"{name} was not expected: {arguments}")
+
+    return call
+
+
+@dataclass
+class FakeClient:
+    """What the gateway needs of a boto3 client. A call without a function fails the test."""
+
+    list_objects_v2: Call = field(default_factory=lambda: _unexpected("list_objects_v2"))
+    head_object: Call = field(default_factory=lambda: _unexpected("head_object"))
+    head_bucket: Call = field(default_factory=lambda: _unexpected("head_bucket"))
+    delete_objects: Call = field(default_factory=lambda: _unexpected("delete_objects"))
+    delete_object: Call = field(default_factory=lambda: _unexpected("delete_object"))
+
+
+def fake_gateway(**calls: Call) -> S3Gateway:
+    """A gateway to a store that is only these functions."""
+    return S3Gateway(cast("S3Client", FakeClient(**calls)))
+
+
+def faulty_gateway(real: S3Gateway, **calls: Call) -> S3Gateway:
+    """A gateway to a real store in which some calls are replaced."""
+    names = ("list_objects_v2", "head_object", "head_bucket", "delete_objects", "delete_object")
+    ours = {name: getattr(real.client, name) for name in names} | calls
+    return S3Gateway(cast("S3Client", FakeClient(**ours)))
+
+
+def one_after_another(*answers: Any) -> Call:
+    """A call that gives, or raises, one answer after another, and the last one for ever."""
+    left = list(answers)
+
+    def call(**_: Any) -> Any:
+        answer = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return call
+
+
+def refusal(code: str, status: int = 400, message: str = "the store says so") -> ClientError:
+    """What boto3 raises for an error answer."""
+    return ClientError(
+        {
+            "Error": {"Code": code, "Message": message},
+            "ResponseMetadata": {"HTTPStatusCode": status, "RequestId": "R1"},  # type: ignore[typeddict-item]
+        },
+        "Operation",
+    )
+
+
+def deleted(*keys: str, errors: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
+    """An answer to DeleteObjects: these keys are gone, and those have an error code."""
+    return {
+        "Deleted": [{"Key": key} for key in keys],
+        "Errors": [{"Key": key, "Code": code, "Message": f"about {key}"} for key, code in errors],
+        "ResponseMetadata": {"RequestId": "R2", "HTTPStatusCode": 200},
+    }
+
+
+def asked(arguments: dict[str, Any]) -> list[str]:
+    """The keys that a DeleteObjects request names."""
+    return [one["Key"] for one in arguments["Delete"]["Objects"]]

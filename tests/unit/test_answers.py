@@ -1,0 +1,89 @@
+"""What botocore gives or raises, as outcomes."""
+
+from __future__ import annotations
+
+import pytest
+from botocore.exceptions import (
+    ClientError,
+    ConnectionClosedError,
+    ConnectTimeoutError,
+    CredentialRetrievalError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ParamValidationError,
+    PartialCredentialsError,
+    ReadTimeoutError,
+)
+from botocore.parsers import ResponseParserError
+
+from s3_retention.core.outcome import FailureClass, Final, Outcome
+from s3_retention.s3.answers import (
+    is_settled_by_look,
+    outcome_of_entry,
+    outcome_of_error,
+    request_id_of,
+)
+from tests.fakes import refusal
+
+URL = "https://store.example/b?X-Amz-Signature=SECRET"
+RAISED = [
+    (ReadTimeoutError(endpoint_url=URL), "unknown", "ReadTimeoutError"),
+    (ConnectionClosedError(endpoint_url=URL), "unknown", "ConnectionClosedError"),
+    (ResponseParserError(f"no XML: {URL}"), "unknown", "ResponseParserError"),
+    (ParamValidationError(report=URL), "unknown", "ParamValidationError"),
+    (EndpointConnectionError(endpoint_url=URL), "transient", "EndpointConnectionError"),
+    (ConnectTimeoutError(endpoint_url=URL), "transient", "ConnectTimeoutError"),
+    (NoCredentialsError(), "auth", "NoCredentialsError"),
+    (PartialCredentialsError(provider="p", cred_var="v"), "auth", "PartialCredentialsError"),
+    (CredentialRetrievalError(provider="p", error_msg=URL), "auth", "CredentialRetrievalError"),
+]
+
+
+@pytest.mark.parametrize(("error", "kind", "code"), RAISED)
+def test_each_error_of_botocore_has_its_class_and_shows_no_url(
+    error: ResponseParserError, kind: str, code: str
+) -> None:
+    outcome = outcome_of_error(error, whole_request=True)
+    assert (outcome.kind.value, outcome.code, outcome.message) == (kind, code, None)
+    assert outcome.whole_request
+    assert "SECRET" not in repr(outcome)
+
+
+def test_an_error_answer_keeps_code_message_and_request_id() -> None:
+    assert outcome_of_error(refusal("AccessDenied", 403, "no"), whole_request=False) == Outcome(
+        FailureClass.PERMISSION, code="AccessDenied", message="no", request_id="R1"
+    )
+
+
+def test_a_bare_404_is_unknown_for_it_may_be_the_key_or_the_bucket() -> None:
+    assert outcome_of_error(refusal("404", 404), whole_request=False).kind is FailureClass.UNKNOWN
+
+
+def test_a_long_message_is_cut() -> None:
+    assert len(outcome_of_error(refusal("X", message="m" * 9999), whole_request=False).message or "") == 500
+    assert len(outcome_of_entry({"Code": "X", "Message": "m" * 9999}, request_id=None).message or "") == 500
+
+
+def test_an_error_answer_without_a_body_is_classed_by_its_status() -> None:
+    bare = ClientError({"ResponseMetadata": {"HTTPStatusCode": 503}}, "DeleteObjects")  # type: ignore[typeddict-item]
+    outcome = outcome_of_error(bare, whole_request=True)
+    assert (outcome.kind, outcome.code, outcome.message) == (FailureClass.THROTTLED, None, None)
+
+
+def test_an_entry_of_a_bulk_answer_is_one_objects_outcome() -> None:
+    entry = {"Key": "k", "Code": "SlowDown", "Message": "m"}
+    assert outcome_of_entry(entry, request_id="R") == Outcome(
+        FailureClass.THROTTLED, code="SlowDown", message="m", request_id="R"
+    )
+    assert outcome_of_entry({"Key": "k"}, request_id=None) == Outcome(FailureClass.UNKNOWN)
+
+
+def test_the_request_id_comes_from_the_body_else_from_the_header() -> None:
+    assert request_id_of({}) is None
+    assert request_id_of({"ResponseMetadata": {"RequestId": "R"}}) == "R"
+    assert request_id_of({"ResponseMetadata": {"HTTPHeaders": {"x-amz-request-id": "H"}}}) == "H"
+
+
+def test_only_what_is_unknown_or_failed_a_condition_is_looked_at() -> None:
+    looked_at = [kind for kind in (*FailureClass, *Final) if is_settled_by_look(Outcome(kind))]
+    assert looked_at == [FailureClass.UNKNOWN, Final.CHANGED]
