@@ -77,5 +77,6 @@ $(INSTALLED): requirements-dev.txt
 	@echo "Installing packages into $(VENV) (once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement requirements-dev.txt
+	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --requirement requirements-dev.txt || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
 	@touch $@
