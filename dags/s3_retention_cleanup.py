@@ -28,12 +28,6 @@ from s3_retention.runtime import environment, tasks
 if TYPE_CHECKING:
     from s3_retention.core.policy import RetentionPolicy
 
-BATCH_LABEL = (
-    "batch {{ task.op_kwargs['batch']['number'] }} · "
-    "{{ '{:,}'.format(task.op_kwargs['batch']['num_commands']) }} "
-    "object{{ '' if task.op_kwargs['batch']['num_commands'] == 1 else 's' }}"
-)
-
 
 def cleanup_dag(policy: RetentionPolicy) -> DAG:
     """Make the cleanup DAG of one policy."""
@@ -61,7 +55,8 @@ def cleanup_dag(policy: RetentionPolicy) -> DAG:
             return tasks.plan_commands(policy.name, claim)
 
         @task(
-            map_index_template=BATCH_LABEL, doc_md="Deletes one batch. Clear it at will: nothing goes twice."
+            map_index_template=environment.BATCH_LABEL,
+            doc_md="Deletes one batch. Clear it at will: nothing goes twice.",
         )
         def delete_batch(batch: dict[str, int]) -> dict[str, Any]:
             return tasks.delete_batch(batch)

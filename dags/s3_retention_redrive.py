@@ -20,12 +20,6 @@ from airflow.providers.common.compat.sdk import DAG, Param, TriggerRule, task
 
 from s3_retention.runtime import environment, tasks
 
-BATCH_LABEL = (
-    "batch {{ task.op_kwargs['batch']['number'] }} · "
-    "{{ '{:,}'.format(task.op_kwargs['batch']['num_commands']) }} "
-    "object{{ '' if task.op_kwargs['batch']['num_commands'] == 1 else 's' }}"
-)
-
 with DAG(
     dag_id="s3_retention_redrive",
     description="Returns quarantined commands through the same code that failed them.",
@@ -67,7 +61,10 @@ with DAG(
     def select_quarantined(params: dict[str, Any] | None = None) -> list[dict[str, int]]:
         return tasks.select_quarantined(params or {})
 
-    @task(map_index_template=BATCH_LABEL, doc_md="Deletes one batch. Clear it at will: nothing goes twice.")
+    @task(
+        map_index_template=environment.BATCH_LABEL,
+        doc_md="Deletes one batch. Clear it at will: nothing goes twice.",
+    )
     def delete_batch(batch: dict[str, int]) -> dict[str, Any]:
         return tasks.delete_batch(batch)
 

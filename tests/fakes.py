@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from botocore.exceptions import ClientError
 
 from s3_retention.s3.gateway import S3Gateway
+from s3_retention.s3.limits import RetryLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     Call = Callable[..., Any]
+
+
+NO_WAIT = RetryLimits(sleep=lambda _: None)
 
 
 def _unexpected(name: str) -> Call:
@@ -37,14 +41,14 @@ class FakeClient:
 
 def fake_gateway(**calls: Call) -> S3Gateway:
     """A gateway to a store that is only these functions."""
-    return S3Gateway(cast("S3Client", FakeClient(**calls)))
+    return S3Gateway(cast("S3Client", FakeClient(**calls)), NO_WAIT)
 
 
 def faulty_gateway(real: S3Gateway, **calls: Call) -> S3Gateway:
     """A gateway to a real store in which some calls are replaced."""
     names = ("list_objects_v2", "head_object", "head_bucket", "delete_objects", "delete_object")
     ours = {name: getattr(real.client, name) for name in names} | calls
-    return S3Gateway(cast("S3Client", FakeClient(**ours)))
+    return S3Gateway(cast("S3Client", FakeClient(**ours)), NO_WAIT)
 
 
 def one_after_another(*answers: Any) -> Call:

@@ -43,6 +43,12 @@ BEGIN
         'FOR VALUES FROM (%s) TO (%s)',
         partition_name, lower_bound, lower_bound + width
     );
+    -- Row triggers come with the attachment, statement triggers do not.
+    EXECUTE format(
+        'CREATE TRIGGER not_truncated BEFORE TRUNCATE ON s3_retention.%I '
+        'FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change()',
+        partition_name
+    );
 END $$;
 
 COMMENT ON FUNCTION s3_retention.ensure_ledger_partition(for_interval_id bigint) IS 'Makes the partition of 1,000 intervals to which this one belongs; runs as the owner of the schema.';
@@ -60,6 +66,15 @@ CREATE FUNCTION s3_retention.refuse_change() RETURNS trigger
     AS $$
 BEGIN
     RAISE EXCEPTION 'table % is append-only: % is refused', tg_table_name, tg_op
+    USING ERRCODE = 'restrict_violation';
+END $$;
+
+CREATE FUNCTION s3_retention.refuse_other_version() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'interval % is planned: its policy version is part of the id of each of its commands',
+        old.interval_id
     USING ERRCODE = 'restrict_violation';
 END $$;
 
@@ -375,7 +390,7 @@ ALTER TABLE s3_retention.intervals ALTER COLUMN interval_id ADD GENERATED ALWAYS
 CREATE TABLE s3_retention.keepers (
     interval_id bigint NOT NULL,
     generation integer NOT NULL,
-    group_key text NOT NULL,
+    group_key text NOT NULL COLLATE pg_catalog."C",
     bucket text NOT NULL,
     key text NOT NULL COLLATE pg_catalog."C"
 );
@@ -526,9 +541,6 @@ ALTER TABLE ONLY s3_retention.intervals
 ALTER TABLE ONLY s3_retention.intervals
     ADD CONSTRAINT intervals_policy_starts_at_key UNIQUE (policy, starts_at);
 
-ALTER TABLE ONLY s3_retention.keepers
-    ADD CONSTRAINT keepers_pkey PRIMARY KEY (interval_id, generation, group_key, key);
-
 ALTER TABLE ONLY s3_retention.ledger_entries
     ADD CONSTRAINT ledger_entries_pkey PRIMARY KEY (interval_id, generation, command_id);
 
@@ -562,6 +574,8 @@ CREATE UNIQUE INDEX intervals_one_root ON s3_retention.intervals USING btree (po
 
 CREATE UNIQUE INDEX intervals_one_unfinished ON s3_retention.intervals USING btree (policy) WHERE (state <> 'completed'::text);
 
+CREATE INDEX keepers_group ON s3_retention.keepers USING btree (interval_id, generation, hashtextextended(group_key, (0)::bigint));
+
 CREATE INDEX ledger_entries_batch ON ONLY s3_retention.ledger_entries USING btree (batch_id, outcome);
 
 CREATE INDEX quarantine_events_row ON s3_retention.quarantine_events USING btree (quarantine_id);
@@ -574,13 +588,25 @@ CREATE INDEX run_reports_run ON s3_retention.run_reports USING btree (run_id, da
 
 CREATE TRIGGER claims_append_only BEFORE DELETE OR UPDATE ON s3_retention.claims FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
+CREATE TRIGGER claims_not_truncated BEFORE TRUNCATE ON s3_retention.claims FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER intervals_keep_their_version BEFORE UPDATE OF policy_version ON s3_retention.intervals FOR EACH ROW WHEN (((old.state <> 'claimed'::text) AND (new.policy_version <> old.policy_version))) EXECUTE FUNCTION s3_retention.refuse_other_version();
+
 CREATE TRIGGER ledger_entries_append_only BEFORE DELETE OR UPDATE ON s3_retention.ledger_entries FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER ledger_entries_not_truncated BEFORE TRUNCATE ON s3_retention.ledger_entries FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER policy_versions_append_only BEFORE DELETE OR UPDATE ON s3_retention.policy_versions FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
+CREATE TRIGGER policy_versions_not_truncated BEFORE TRUNCATE ON s3_retention.policy_versions FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
 CREATE TRIGGER quarantine_events_append_only BEFORE DELETE OR UPDATE ON s3_retention.quarantine_events FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
+CREATE TRIGGER quarantine_events_not_truncated BEFORE TRUNCATE ON s3_retention.quarantine_events FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
 CREATE TRIGGER run_reports_append_only BEFORE DELETE OR UPDATE ON s3_retention.run_reports FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER run_reports_not_truncated BEFORE TRUNCATE ON s3_retention.run_reports FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER watermarks_forward_only BEFORE UPDATE ON s3_retention.watermarks FOR EACH ROW EXECUTE FUNCTION s3_retention.watermark_forward_only();
 

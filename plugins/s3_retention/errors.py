@@ -31,7 +31,11 @@ class LedgerError(S3RetentionError):
 
 
 class LedgerUnavailableError(LedgerError):
-    """The ledger database cannot be reached; nothing was deleted by this attempt."""
+    """The ledger database cannot be reached; what was under way was rolled back, and the next try resumes."""
+
+
+class LedgerConflictError(LedgerError):
+    """The ledger database broke a transaction off in favour of another one; the next try resumes."""
 
 
 class SchemaOutdatedError(LedgerError):
@@ -48,6 +52,10 @@ class StoreError(S3RetentionError):
 
 class ListingError(StoreError):
     """The listing broke off, or its answer cannot be trusted: a part of a listing is never planned from."""
+
+
+class ListingRefusedError(ListingError):
+    """The store refuses the listing: no later try can help before its cause is gone."""
 
 
 class PlanRefusedError(S3RetentionError):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s3_retention.errors import LedgerError, PolicyChangedError
+from s3_retention.errors import LedgerError, PolicyChangedError, PolicyError
 from s3_retention.steps.claim import ClaimResult, ClaimStatus
 from s3_retention.store.connection import connect
 from tests.factories import Pages, World, facts
@@ -133,8 +133,17 @@ def test_nothing_to_take_is_caught_up(world: World) -> None:
     world.set_clock(JUNE)
     finish(world, "run-1")
     assert world.claim("run-2") == ClaimResult(ClaimStatus.CAUGHT_UP)
-    assert world.under(name="later", start_at="2027-01-01T00:00:00Z").claim("run-2") == ClaimResult(
-        ClaimStatus.CAUGHT_UP
+
+
+def test_a_start_in_the_future_is_refused_and_sets_no_watermark(world: World) -> None:
+    world.set_clock(JUNE)
+    with pytest.raises(PolicyError, match=r"start_at = '2126-01-01T00:00:00\+00:00' lies in the future"):
+        world.under(start_at="2126-01-01T00:00:00Z").claim("run-1")
+    assert world.value("SELECT count(*) FROM s3_retention.watermarks") == 0
+    # Corrected, it starts where it says.
+    world.under(start_at="2026-01-01T00:00:00Z").claim("run-1")
+    assert (
+        world.value("SELECT starts_at FROM s3_retention.intervals").isoformat() == "2026-01-01T00:00:00+00:00"
     )
 
 

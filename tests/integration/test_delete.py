@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from s3_retention.core.holder import Holder
 from s3_retention.errors import BatchStoppedError, ClaimLostError
+from s3_retention.steps import delete
 from s3_retention.steps.delete import DeleteResult
 from s3_retention.store import batches
 from s3_retention.store.connection import connect
-from tests.factories import BY_LAST_MODIFIED, KEEP_LATEST, ODD_KEYS, World, holder
-from tests.fakes import deleted, faulty_gateway, one_after_another, refusal
+from tests.factories import BY_LAST_MODIFIED, CLEANUP, KEEP_LATEST, ODD_KEYS, World, holder
+from tests.fakes import NO_WAIT, asked, deleted, faulty_gateway, one_after_another, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -456,3 +458,100 @@ def test_sizes_of_any_magnitude_are_settled_together(world: World) -> None:
     world.root.execute("UPDATE s3_retention.chunks SET sizes = '{0,1,5497558138880}'")
     assert world.delete(batch).num_by_outcome == {"deleted": 3}
     assert world.value("SELECT sum(size)::text FROM s3_retention.ledger_entries") == "5497558138881"
+
+
+# Found by review ------------------------------------------------------------------------------------------
+def test_a_late_worker_cannot_take_a_batch_that_is_dealt_to_another_run(world: World) -> None:
+    world.put(A, "exports/2020-01/stays.txt")
+    (batch,) = world.planned("run-1").batches
+    world.expire_leases()
+    (again,) = world.planned("run-2").batches
+    with pytest.raises(ClaimLostError):
+        world.delete(batch, "run-1")
+    assert world.delete(again, "run-2").num_by_outcome == {"deleted": 1}
+
+
+def test_an_older_try_cannot_take_a_batch_after_a_newer_one(world: World) -> None:
+    world.put(A, "exports/2020-01/stays.txt")
+    (batch,) = world.planned().batches
+    blind = faulty_gateway(world.gateway, delete_objects=one_after_another(refusal("SlowDown", 503)))
+    assert world.through(blind).delete(batch, try_number=2).may_pass
+    with pytest.raises(ClaimLostError):
+        world.delete(batch, try_number=1)
+    assert world.delete(batch, try_number=2).num_by_outcome == {"deleted": 1}
+
+
+def test_what_other_threads_deleted_is_settled_before_a_broken_one_is_raised(world: World) -> None:
+    world = world.under(batch={"size": 4, "parallel": 2})
+    world.put(*(f"exports/2020-01/{number}.json" for number in range(4)), "exports/2020-01/stays.txt")
+    world.planned()
+    world.root.execute(
+        "UPDATE s3_retention.chunks SET keys = keys[1:2], version_ids = version_ids[1:2], etags = etags[1:2], "
+        "sizes = sizes[1:2], last_modified_ats = last_modified_ats[1:2], due_ats = due_ats[1:2], "
+        "group_keys = group_keys[1:2], num_commands = 2"
+    )
+    world.root.execute(
+        "INSERT INTO s3_retention.chunks (batch_id, interval_id, generation, chunk_number, bucket, keys, "
+        "version_ids, etags, sizes, last_modified_ats, due_ats, group_keys, num_commands) "
+        "SELECT batch_id, interval_id, generation, 2, bucket, ARRAY['exports/2020-01/x.json'], ARRAY[NULL::text], "
+        "etags[1:1], sizes[1:1], last_modified_ats[1:1], due_ats[1:1], group_keys[1:1], 1 FROM s3_retention.chunks"
+    )
+
+    def breaks(**arguments: Any) -> Any:
+        if asked(arguments) == ["exports/2020-01/x.json"]:
+            raise RuntimeError("credentials were refreshed, and are still expired")
+        return world.gateway.client.delete_objects(**arguments)
+
+    (batch,) = batches.list_of_run(world.conn, holder=Holder(CLEANUP, "run-1", "delete"))
+    with pytest.raises(RuntimeError):
+        world.through(faulty_gateway(world.gateway, delete_objects=breaks)).delete(batch)
+    assert set(world.outcomes().values()) == {"deleted"}
+    assert len(world.outcomes()) == 2
+
+
+def test_a_store_that_does_not_answer_looks_is_not_asked_for_every_group(world: World) -> None:
+    world = world.under(keep=KEEP_LATEST)
+    world.put(*(f"exports/2020-0{month}/{group}.json" for month in (1, 2) for group in "abcdefgh"))
+    (batch,) = world.planned().batches
+    looks: list[Any] = []
+
+    def silent(**arguments: Any) -> Any:
+        looks.append(arguments)
+        raise refusal("503", 503)
+
+    result = world.through(faulty_gateway(world.gateway, head_object=silent)).delete(batch)
+    assert len(looks) == NO_WAIT.max_attempts
+    assert (result.stopped_class, result.may_pass) == ("throttled", True)
+    assert world.delete(batch, try_number=2).num_by_outcome == {"deleted": 8}
+
+
+def test_a_policy_with_keep_rules_is_stopped_by_a_revoked_key_like_any_other(world: World) -> None:
+    world = world.under(keep=KEEP_LATEST)
+    world.put("exports/2020-01/a.json", "exports/2020-02/a.json")
+    (batch,) = world.planned().batches
+    revoked = {
+        "head_object": one_after_another(refusal("403", 403)),
+        "list_objects_v2": one_after_another(refusal("InvalidAccessKeyId", 403)),
+    }
+    result = world.through(faulty_gateway(world.gateway, **revoked)).delete(batch)
+    assert (result.stopped_class, result.may_pass) == ("auth", False)
+    assert world.sweep().num_by_class == {}
+
+
+def test_a_batch_whose_policy_or_store_cannot_be_used_is_stopped_and_nothing_is_quarantined(
+    world: World,
+) -> None:
+    world.put(A, "exports/2020-01/stays.txt")
+    (batch,) = world.planned().batches
+    delete.stop(
+        world.conn,
+        batch.batch_id,
+        Holder(CLEANUP, "run-1", "delete", 0),
+        lease=timedelta(0),
+        stopped_class="config",
+        stopped_message="the Airflow connection was not found",
+    )
+    assert world.sweep(failed=[0]).num_by_class == {}
+    with pytest.raises(BatchStoppedError, match="1 commands stay pending for the next run"):
+        world.report()
+    assert world.clean("run-2").num_by_outcome == {"deleted": 1}

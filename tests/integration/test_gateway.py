@@ -17,9 +17,10 @@ from botocore.exceptions import ConnectionClosedError, EndpointConnectionError, 
 from s3_retention.core.command import DeleteCommand, command_id
 from s3_retention.core.objects import ObjectRef
 from s3_retention.core.outcome import FailureClass, Final, Outcome
-from s3_retention.errors import ListingError
+from s3_retention.errors import ListingError, ListingRefusedError
 from s3_retention.s3.gateway import S3Gateway
-from s3_retention.steps.retry import RetryLimits, delete_with_retries
+from s3_retention.s3.limits import RetryLimits
+from s3_retention.steps.retry import delete_with_retries
 from tests.factories import ODD_KEYS, facts
 from tests.fakes import asked, deleted, fake_gateway, faulty_gateway, one_after_another, refusal
 
@@ -176,13 +177,13 @@ def test_the_etag_of_the_plan_goes_with_each_key_and_never_beside_a_version() ->
 
     def recorded(**arguments: Any) -> Any:
         requests.append(arguments)
-        return deleted("a", "b") | {"Deleted": [{"Key": "a"}, {"Key": "b", "VersionId": "v1"}, {"Key": "c"}]}
+        return deleted("a", "b") | {"Deleted": [{"Key": "a"}, {"Key": "b", "VersionId": "v1"}]}
 
-    targets = [A, facts("b", version_id="v1"), facts("c", etag=None)]
-    assert kinds(fake_gateway(delete_objects=recorded).delete_chunk(targets)) == ["deleted"] * 3
+    targets = [A, facts("b", version_id="v1")]
+    assert kinds(fake_gateway(delete_objects=recorded).delete_chunk(targets)) == ["deleted"] * 2
     (request,) = requests
     assert request["Delete"] == {
-        "Objects": [{"Key": "a", "ETag": '"e"'}, {"Key": "b", "VersionId": "v1"}, {"Key": "c"}],
+        "Objects": [{"Key": "a", "ETag": '"e"'}, {"Key": "b", "VersionId": "v1"}],
         "Quiet": False,
     }
 
@@ -527,3 +528,76 @@ def test_a_fault_of_the_store_ends_the_attempts_of_all() -> None:
 
 def test_no_commands_need_no_attempt() -> None:
     assert delete_with_retries(fake_gateway(), [], RetryLimits()) == []
+
+
+# Found by review ------------------------------------------------------------------------------------------
+def test_an_object_without_an_etag_is_not_deleted_since_nothing_would_hold_the_delete_to_it() -> None:
+    for key in ("bare", "bare\x01"):
+        (outcome,) = fake_gateway().delete_chunk([facts(key, etag=None)])
+        assert (outcome.kind, outcome.code) == (FailureClass.UNSUPPORTED, "NoETag")
+
+
+@pytest.mark.parametrize("code", ["NoSuchKey", "PreconditionFailed"])
+def test_a_whole_request_that_is_not_found_or_failed_proves_nothing_of_any_key(code: str) -> None:
+    gateway = fake_gateway(
+        delete_objects=one_after_another(refusal(code, 404)),
+        head_object=one_after_another(refusal("503", 503)),
+    )
+    assert kinds(gateway.delete_chunk([A, B])) == ["unknown", "unknown"]
+
+
+def test_a_look_that_is_refused_asks_for_an_answer_with_a_body() -> None:
+    for code, kind in (
+        ("InvalidAccessKeyId", FailureClass.AUTH),
+        ("RequestTimeTooSkewed", FailureClass.CLOCK),
+        ("AccessDenied", FailureClass.PERMISSION),
+    ):
+        gateway = fake_gateway(
+            head_object=one_after_another(refusal("403", 403)),
+            list_objects_v2=one_after_another(refusal(code, 403)),
+        )
+        found = gateway.look(A.ref)
+        assert isinstance(found, Outcome)
+        assert found.kind is kind
+        assert found.stops_batch == (kind is not FailureClass.PERMISSION)
+
+
+def test_a_look_without_a_time_is_no_look() -> None:
+    found = fake_gateway(head_object=lambda **_: {"ETag": '"e"', "ContentLength": 1}).look(A.ref)
+    assert isinstance(found, Outcome)
+    assert found.kind is FailureClass.UNKNOWN
+
+
+def test_a_page_of_a_listing_that_is_throttled_is_asked_for_again_with_the_same_token() -> None:
+    tokens: list[str | None] = []
+    pages = one_after_another(
+        {"IsTruncated": True, "NextContinuationToken": "t", "Contents": []},
+        refusal("SlowDown", 503),
+        {"IsTruncated": False, "Contents": []},
+    )
+
+    def recorded(**arguments: Any) -> Any:
+        tokens.append(arguments.get("ContinuationToken"))
+        return pages(**arguments)
+
+    assert list(fake_gateway(list_objects_v2=recorded).list_pages("b", "p/")) == [[], []]
+    assert tokens == [None, "t", "t"]
+
+
+def test_a_listing_that_is_denied_is_refused_at_once() -> None:
+    calls: list[Any] = []
+
+    def denied(**arguments: Any) -> Any:
+        calls.append(arguments)
+        raise refusal("AccessDenied", 403)
+
+    with pytest.raises(ListingRefusedError, match="broke off with AccessDenied"):
+        list(fake_gateway(list_objects_v2=denied).list_pages("b", "p/"))
+    assert len(calls) == 1
+
+
+def test_the_clock_of_a_store_is_read_from_its_answers(world: World) -> None:
+    at = world.gateway.read_clock(world.bucket)
+    assert at is not None
+    assert abs((at - datetime.now(timezone.utc)).total_seconds()) < 60
+    assert world.gateway.read_clock("t-never") is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -35,7 +36,7 @@ from tests.factories import (
     holder,
     source_of,
 )
-from tests.fakes import fake_gateway, one_after_another, refusal
+from tests.fakes import faulty_gateway, one_after_another, refusal
 
 if TYPE_CHECKING:
     from s3_retention.core.objects import ObjectFacts
@@ -211,6 +212,9 @@ def test_the_future_begins_at_the_clock_of_the_scans_start(june: World) -> None:
             june.set_clock("'2026-06-01T13:00:00Z'::timestamptz")
             yield [facts("exports/2026-05/a.json", at=JUNE + timedelta(minutes=1))]
 
+        def read_clock(self) -> None:
+            """Tell no time."""
+
     assert june.plan(source=Slow()).num_kept_by_reason == {
         "kept_latest": 1,
         "date_in_future": 1,
@@ -358,7 +362,7 @@ def test_a_listing_that_breaks_off_plans_nothing_and_the_next_try_plans_all(june
     assert planned_keys(june) == ["exports/2026-04/b.json"]
 
 
-@pytest.mark.parametrize("second", [{}, refusal("SlowDown", 503)])
+@pytest.mark.parametrize("second", [{}, refusal("SlowDown", 503), refusal("AccessDenied", 403)])
 def test_a_listing_whose_second_page_is_no_answer_plans_nothing(world: World, second: Any) -> None:
     first = {
         "IsTruncated": True,
@@ -367,7 +371,7 @@ def test_a_listing_whose_second_page_is_no_answer_plans_nothing(world: World, se
     }
     world.claim()
     with pytest.raises(ListingError):
-        world.through(fake_gateway(list_objects_v2=one_after_another(first, second))).plan()
+        world.through(faulty_gateway(world.gateway, list_objects_v2=one_after_another(first, second))).plan()
     assert world.value("SELECT count(*) FROM s3_retention.chunks") == 0
 
 
@@ -402,6 +406,9 @@ def test_a_scan_whose_interval_is_taken_over_stops_at_the_next_page(june: World)
             june.claim("run-2")
             yield [facts("exports/2026-04/b.json")]
             raise AssertionError("the scan went on")
+
+        def read_clock(self) -> None:
+            """Tell no time."""
 
     with pytest.raises(ClaimLostError):
         june.plan("run-1", source=TakenOver())
@@ -495,3 +502,31 @@ def test_a_candidate_needs_no_table_that_outlives_the_session(june: World, conn:
     assert conn.execute("SELECT count(*) AS n FROM plan_candidates").fetchone() == {"n": 1}
     with pytest.raises(psycopg.errors.UndefinedTable):
         june.root.execute("SELECT count(*) FROM plan_candidates")
+
+
+# Found by review ------------------------------------------------------------------------------------------
+def test_a_ledger_clock_that_is_far_from_the_stores_plans_nothing_and_moves_nothing(world: World) -> None:
+    world.put("exports/2020-01/a.json", "exports/2020-01/b.txt")
+    world.set_clock("clock_timestamp() + interval '31 days'")
+    world.claim()
+    with pytest.raises(PlanRefusedError, match="set the clock that is wrong"):
+        world.plan()
+    assert world.value("SELECT count(*) FROM s3_retention.chunks") == 0
+    assert world.value("SELECT position FROM s3_retention.watermarks").year == 1970
+
+
+def test_groups_with_values_as_long_as_keys_can_be_are_planned(june: World) -> None:
+    regex = "exports/(?P<date>[0-9]{4}-[0-9]{2})/(?P<all>(?P<part>.*))"
+    june = june.under(
+        select={"regex": regex}, keep={"latest": 1, "group_by": ["all", "part"]}, batch={"size": 10}
+    )
+    # Not compressible, as real keys with hashes in them are.
+    long = "".join(sha256(str(number).encode()).hexdigest() for number in range(15))
+    planned = plan_of(june, facts(f"exports/2026-03/{long}"), facts(f"exports/2026-04/{long}"))
+    assert (planned.num_discovered, planned.num_kept_by_reason) == (1, {"kept_latest": 1})
+
+
+def test_the_version_of_a_planned_interval_cannot_be_changed(june: World) -> None:
+    plan_of(june, facts("exports/2026-04/a.json"))
+    with pytest.raises(psycopg.errors.RestrictViolation, match="its policy version is part of the id"):
+        june.root.execute("UPDATE s3_retention.intervals SET policy_version = 'v0'")

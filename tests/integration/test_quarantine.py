@@ -62,7 +62,7 @@ def test_a_batch_whose_worker_vanished_is_quarantined_whatever_airflow_shows(wor
     assert (row["failure_class"], row["code"], row["num_attempts"]) == ("worker_lost", None, 0)
     assert (
         row["message"]
-        == "no word about this object: the task was killed, ran out of memory, or failed before it; see its log"
+        == "no word about this object: the task was killed, out of memory, or failed before it; see its log"
     )
     assert world.balance() == (2, 0, 0, 0, 0, 2, 0)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from s3_retention.core.command import operation_id
+from s3_retention.core.holder import Holder
 from s3_retention.errors import BatchStoppedError, S3RetentionError
 from s3_retention.steps.redrive import RedriveResult
 from s3_retention.store import batches
@@ -311,7 +312,8 @@ def test_a_redrive_whose_worker_was_lost_returns_its_rows_with_the_cause_before(
 ) -> None:
     (batch,) = parked.select().batches
     if claimed:
-        batches.claim(parked.conn, batch.batch_id, holder=holder(), lease=parked.policy.window.lease)
+        worker = Holder(REDRIVE, "redrive-1", "delete", 0)
+        batches.claim(parked.conn, batch.batch_id, holder=worker, lease=parked.policy.window.lease)
     assert parked.sweep("redrive-1", dag=REDRIVE).num_by_class == {"worker_lost": 3}
     assert parked.waiting() == {A: "permission", B: "permission", C: "malformed"}
     assert parked.report_redrive().num_by_detail == {"quarantined:worker_lost": 3}
@@ -351,3 +353,12 @@ def test_a_redrive_of_more_rows_than_a_request_takes_goes_in_parts(world: World)
     world.sweep("redrive-1", dag=REDRIVE)
     assert world.report_redrive().num_by_outcome == {"already_absent": 1197, "deleted": 3}
     assert world.waiting() == {}
+
+
+def test_a_limited_redrive_takes_the_oldest_of_all_policies(parked: World) -> None:
+    oldest = parked.value("SELECT min(quarantine_id) FROM s3_retention.quarantine")
+    parked.root.execute(
+        "UPDATE s3_retention.quarantine SET policy = 'zebra' WHERE quarantine_id = %(id)s", {"id": oldest}
+    )
+    (batch,) = parked.select(max_commands=1).batches
+    assert batches.get_policy(parked.conn, batch.batch_id) == "zebra"

@@ -180,3 +180,14 @@ def test_the_reader_can_read_everything_and_change_nothing(
                 reader.execute(sql.SQL(statement).format(table(name), column))
     with pytest.raises(DENIED):
         reader.execute("SELECT s3_retention.ensure_ledger_partition(1)")
+
+
+def test_not_even_the_owner_empties_what_is_append_only(used: World) -> None:
+    partition = used.root.execute(
+        "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 's3_retention.ledger_entries'::regclass"
+    ).fetchone()
+    assert partition is not None
+    names = ("ledger_entries", "claims", "quarantine_events", "run_reports", "policy_versions")
+    for name in (*(f"s3_retention.{name}" for name in names), next(iter(dict(partition).values()))):
+        with pytest.raises(psycopg.errors.RestrictViolation):
+            used.root.execute(sql.SQL("TRUNCATE {} CASCADE").format(sql.Identifier(*name.split("."))))

@@ -68,6 +68,8 @@ COMMENT ON TABLE s3_retention.policy_versions IS
 
 CREATE TRIGGER policy_versions_append_only BEFORE UPDATE OR DELETE ON s3_retention.policy_versions
 FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+CREATE TRIGGER policy_versions_not_truncated BEFORE TRUNCATE ON s3_retention.policy_versions
+FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 -- Time ----------------------------------------------------------------------------------------------------
 CREATE TABLE s3_retention.watermarks (
@@ -129,6 +131,18 @@ CREATE TABLE s3_retention.intervals (
 );
 CREATE UNIQUE INDEX intervals_one_root ON s3_retention.intervals (policy) WHERE follows IS NULL;
 CREATE UNIQUE INDEX intervals_one_unfinished ON s3_retention.intervals (policy) WHERE state <> 'completed';
+CREATE FUNCTION s3_retention.refuse_other_version() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'interval % is planned: its policy version is part of the id of each of its commands',
+        old.interval_id
+    USING ERRCODE = 'restrict_violation';
+END $$;
+
+CREATE TRIGGER intervals_keep_their_version BEFORE UPDATE OF policy_version ON s3_retention.intervals
+FOR EACH ROW WHEN (old.state <> 'claimed' AND new.policy_version <> old.policy_version)
+EXECUTE FUNCTION s3_retention.refuse_other_version();
+
 COMMENT ON COLUMN s3_retention.intervals.follows IS
 'The end of the interval before, which is the start of this one; NULL for the first of a policy.';
 COMMENT ON COLUMN s3_retention.intervals.num_stragglers IS
@@ -201,11 +215,12 @@ COMMENT ON TABLE s3_retention.chunks IS
 CREATE TABLE s3_retention.keepers (
     interval_id bigint NOT NULL REFERENCES s3_retention.intervals (interval_id),
     generation integer NOT NULL,
-    group_key text NOT NULL,
+    group_key text COLLATE "C" NOT NULL,
     bucket text NOT NULL,
-    key text COLLATE "C" NOT NULL,
-    PRIMARY KEY (interval_id, generation, group_key, key)
+    key text COLLATE "C" NOT NULL
 );
+-- By hash: a group's values and a key, 1,024 bytes each and more, do not fit into an index row.
+CREATE INDEX keepers_group ON s3_retention.keepers (interval_id, generation, hashtextextended(group_key, 0));
 COMMENT ON TABLE s3_retention.keepers IS
 'Per group with a planned delete, the objects whose presence allows it; looked at again before each delete.';
 
@@ -240,6 +255,8 @@ CREATE INDEX ledger_entries_batch ON s3_retention.ledger_entries (batch_id, outc
 
 CREATE TRIGGER ledger_entries_append_only BEFORE UPDATE OR DELETE ON s3_retention.ledger_entries
 FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+CREATE TRIGGER ledger_entries_not_truncated BEFORE TRUNCATE ON s3_retention.ledger_entries
+FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE FUNCTION s3_retention.ensure_ledger_partition(for_interval_id bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -263,6 +280,12 @@ BEGIN
         'ALTER TABLE s3_retention.ledger_entries ATTACH PARTITION s3_retention.%I '
         'FOR VALUES FROM (%s) TO (%s)',
         partition_name, lower_bound, lower_bound + width
+    );
+    -- Row triggers come with the attachment, statement triggers do not.
+    EXECUTE format(
+        'CREATE TRIGGER not_truncated BEFORE TRUNCATE ON s3_retention.%I '
+        'FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change()',
+        partition_name
     );
 END $$;
 COMMENT ON FUNCTION s3_retention.ensure_ledger_partition IS
@@ -306,6 +329,8 @@ COMMENT ON TABLE s3_retention.claims IS
 
 CREATE TRIGGER claims_append_only BEFORE UPDATE OR DELETE ON s3_retention.claims
 FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+CREATE TRIGGER claims_not_truncated BEFORE TRUNCATE ON s3_retention.claims
+FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 -- Quarantine ----------------------------------------------------------------------------------------------
 CREATE TABLE s3_retention.quarantine (
@@ -366,6 +391,8 @@ COMMENT ON TABLE s3_retention.quarantine_events IS
 
 CREATE TRIGGER quarantine_events_append_only BEFORE UPDATE OR DELETE ON s3_retention.quarantine_events
 FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+CREATE TRIGGER quarantine_events_not_truncated BEFORE TRUNCATE ON s3_retention.quarantine_events
+FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 -- Reports -------------------------------------------------------------------------------------------------
 CREATE TABLE s3_retention.run_reports (
@@ -384,6 +411,8 @@ COMMENT ON TABLE s3_retention.run_reports IS
 
 CREATE TRIGGER run_reports_append_only BEFORE UPDATE OR DELETE ON s3_retention.run_reports
 FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+CREATE TRIGGER run_reports_not_truncated BEFORE TRUNCATE ON s3_retention.run_reports
+FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 -- Views ---------------------------------------------------------------------------------------------------
 CREATE VIEW s3_retention.commands AS

@@ -65,7 +65,8 @@ SELECT coalesce(sum(batches.num_commands), 0) AS num_commands FROM s3_retention.
 WHERE batches.interval_id = %(interval_id)s AND batches.closed_at IS NULL;
 
 -- name: claim_batch
--- A new try takes the batch at once, under a new fence, without waiting for the lease of the try before it.
+-- A new try takes the batch at once, under a new fence, without waiting for the lease of the try before it. One
+-- that comes late, after a newer try or when the batch is dealt to another run, takes nothing.
 UPDATE s3_retention.batches
 SET
     claimed_by = %(claimed_by)s,
@@ -73,12 +74,28 @@ SET
     fence = fence + 1,
     stopped_class = NULL,
     stopped_message = NULL
-WHERE batch_id = %(batch_id)s AND closed_at IS NULL
+WHERE
+    batch_id = %(batch_id)s
+    AND closed_at IS NULL
+    AND dag_id = %(dag_id)s
+    AND run_id = %(run_id)s
+    AND NOT EXISTS (
+        SELECT 1 FROM s3_retention.claims
+        WHERE
+            claims.batch_id = batches.batch_id
+            AND claims.run_id = batches.run_id
+            AND claims.dag_id = batches.dag_id
+            AND claims.task_id = %(task_id)s
+            AND claims.try_number > %(try_number)s
+    )
 RETURNING batch_id, kind, policy, interval_id, generation, num_commands, fence;
 
 -- name: get_batch
--- Whose batch it is.
-SELECT batches.policy FROM s3_retention.batches
+-- Whose batch it is, and whether anything of it is left.
+SELECT
+    batches.policy,
+    batches.closed_at
+FROM s3_retention.batches
 WHERE batches.batch_id = %(batch_id)s;
 
 -- name: stop_batch

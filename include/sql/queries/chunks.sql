@@ -46,7 +46,8 @@ SELECT
     keepers.bucket,
     keepers.key
 FROM s3_retention.keepers
-WHERE
-    keepers.interval_id = %(interval_id)s
-    AND keepers.generation = %(generation)s
-    AND keepers.group_key = any(%(group_keys)s);
+INNER JOIN unnest(%(group_keys)s::text[]) AS wanted (group_key)
+    ON
+        hashtextextended(keepers.group_key, 0) = hashtextextended(wanted.group_key, 0)
+        AND keepers.group_key = wanted.group_key
+WHERE keepers.interval_id = %(interval_id)s AND keepers.generation = %(generation)s;

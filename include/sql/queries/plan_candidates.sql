@@ -91,8 +91,7 @@ SELECT
     plan_decisions.reason,
     count(*) AS num_objects,
     sum(plan_decisions.size) AS num_bytes,
-    count(*) FILTER (WHERE plan_decisions.due_at < %(starts_at)s) AS num_due_before,
-    min(plan_decisions.due_at) AS first_due_at
+    count(*) FILTER (WHERE plan_decisions.due_at < %(starts_at)s) AS num_due_before
 FROM plan_decisions
 GROUP BY plan_decisions.reason
 ORDER BY plan_decisions.reason;

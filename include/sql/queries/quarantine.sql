@@ -26,7 +26,8 @@ WITH parked AS (
         coalesce(failures.failure_class, 'worker_lost') AS failure_class,
         failures.code,
         coalesce(
-            failures.message, 'no word about this object: the task was killed, ran out of memory, or failed before it; see its log'
+            failures.message,
+            'no word about this object: the task was killed, out of memory, or failed before it; see its log'
         ) AS message,
         failures.request_id,
         coalesce(failures.num_attempts, 0) AS num_attempts,
@@ -63,33 +64,48 @@ GROUP BY parked.failure_class
 ORDER BY parked.failure_class;
 
 -- name: select_for_redrive
--- Open rows that match, oldest first; rows that another redrive holds or is just taking are passed over.
+-- Open rows that match, the oldest of all policies; rows that another redrive holds or is just taking are
+-- passed over. They are given by policy, since a batch has one.
+WITH oldest AS (
+    SELECT
+        quarantine.quarantine_id,
+        quarantine.policy,
+        quarantine.size
+    FROM s3_retention.quarantine
+    WHERE
+        quarantine.resolved_at IS NULL
+        AND quarantine.redrive_batch_id IS NULL
+        AND (quarantine.not_before IS NULL OR quarantine.not_before <= s3_retention.clock())
+        AND (%(policy)s::text IS NULL OR quarantine.policy = %(policy)s)
+        AND (%(failure_classes)s::text[] IS NULL OR quarantine.failure_class = any(%(failure_classes)s))
+        AND (%(operation_ids)s::bytea[] IS NULL OR quarantine.operation_id = any(%(operation_ids)s))
+    ORDER BY quarantine.quarantine_id
+    LIMIT %(max_commands)s
+    FOR UPDATE SKIP LOCKED
+)
+
 SELECT
-    quarantine.quarantine_id,
-    quarantine.policy,
-    quarantine.size
-FROM s3_retention.quarantine
-WHERE
-    quarantine.resolved_at IS NULL
-    AND quarantine.redrive_batch_id IS NULL
-    AND (quarantine.not_before IS NULL OR quarantine.not_before <= s3_retention.clock())
-    AND (%(policy)s::text IS NULL OR quarantine.policy = %(policy)s)
-    AND (%(failure_classes)s::text[] IS NULL OR quarantine.failure_class = any(%(failure_classes)s))
-    AND (%(operation_ids)s::bytea[] IS NULL OR quarantine.operation_id = any(%(operation_ids)s))
-ORDER BY quarantine.policy, quarantine.quarantine_id
-LIMIT %(max_commands)s
-FOR UPDATE SKIP LOCKED;
+    oldest.quarantine_id,
+    oldest.policy,
+    oldest.size
+FROM oldest
+ORDER BY oldest.policy, oldest.quarantine_id;
 
 -- name: assign_to_redrive
--- The rows belong to this redrive batch until it resolves or returns them.
+-- The rows belong to this redrive batch until it resolves or returns them. OFFSET 0 keeps the ids the outer
+-- side: each is one descent of the primary key, also before the table was ever analysed.
 WITH taken AS (
     UPDATE s3_retention.quarantine
     SET redrive_batch_id = %(batch_id)s, num_redrives = num_redrives + 1
+    FROM (
+        SELECT wanted.quarantine_id FROM unnest(%(quarantine_ids)s::bigint[]) AS wanted (quarantine_id)
+        OFFSET 0 -- noqa: AM09
+    ) AS chosen
     WHERE
-        quarantine_id = any(%(quarantine_ids)s)
-        AND resolved_at IS NULL
-        AND redrive_batch_id IS NULL
-    RETURNING quarantine_id
+        quarantine.quarantine_id = chosen.quarantine_id
+        AND quarantine.resolved_at IS NULL
+        AND quarantine.redrive_batch_id IS NULL
+    RETURNING quarantine.quarantine_id
 )
 
 INSERT INTO s3_retention.quarantine_events (quarantine_id, event, dag_id, run_id, acted_by)

@@ -48,15 +48,31 @@ def open_ledger() -> Iterator[Connection]:
         "password": found.password,
         "dbname": found.schema,
     }
-    conninfo = make_conninfo(**{name: value for name, value in parts.items() if value} | extras)
+    conninfo = make_conninfo(
+        **_LIBPQ_DEFAULTS | {name: value for name, value in parts.items() if value} | extras
+    )
     with closing(connect(conninfo)) as conn:
         check_revision(conn)
         yield conn
 
 
-_LIBPQ_EXTRAS = frozenset(
-    {"host", "sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "target_session_attrs"}
-)
+# A server that vanishes without a word is noticed in about a minute, not after the two hours of TCP's defaults.
+_LIBPQ_DEFAULTS = {
+    "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+_LIBPQ_EXTRAS = frozenset(_LIBPQ_DEFAULTS) | {
+    "host",
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "target_session_attrs",
+    "options",
+}
 
 
 def open_store(policy: RetentionPolicy) -> S3Gateway:

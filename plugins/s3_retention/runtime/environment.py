@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from s3_retention.policy_files import PolicyFile
 
 
+BATCH_LABEL = (
+    "batch {{ task.op_kwargs['batch']['number'] }} · "
+    "{{ '{:,}'.format(task.op_kwargs['batch']['num_commands']) }} "
+    "object{{ '' if task.op_kwargs['batch']['num_commands'] == 1 else 's' }}"
+)
+"""What a mapped index is called in the UI, rendered when its task starts."""
+
 FAILURE_CLASSES = tuple(one.value for one in FailureClass)
 """The failure classes, for the redrive form."""
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 TRIED_AGAIN: tuple[type[errors.S3RetentionError], ...] = (
     errors.LedgerUnavailableError,
+    errors.LedgerConflictError,
     errors.ListingError,
     errors.UnfinishedError,
 )
@@ -25,7 +26,7 @@ def airflow_errors() -> Iterator[None]:
     """Turn errors of ours that no retry can help into ``AirflowFailException``; let the others through."""
     try:
         yield
-    except TRIED_AGAIN:
-        raise
     except errors.S3RetentionError as error:
+        if isinstance(error, TRIED_AGAIN) and not isinstance(error, errors.ListingRefusedError):
+            raise
         raise AirflowFailException(str(error)) from error

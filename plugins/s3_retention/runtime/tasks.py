@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -103,8 +104,21 @@ def delete_batch(batch: Mapping[str, int]) -> dict[str, Any]:
     from s3_retention.store import batches
 
     with airflow_errors(), open_ledger() as conn:
-        policy = load_policy(batches.get_policy(conn, batch["batch_id"]))
-        result = delete.run(conn, open_store(policy), policy, batch["batch_id"], holder())
+        try:
+            policy = load_policy(batches.get_policy(conn, batch["batch_id"]))
+            store = open_store(policy)
+        except (errors.PolicyError, errors.SettingsError) as error:
+            # No object is to blame, so none goes to quarantine: the batch waits for the next run.
+            delete.stop(
+                conn,
+                batch["batch_id"],
+                holder(),
+                lease=timedelta(0),
+                stopped_class="config",
+                stopped_message=str(error),
+            )
+            raise
+        result = delete.run(conn, store, policy, batch["batch_id"], holder())
         log.info(
             "batch was done before" if result.was_closed else "batch delivered",
             policy=policy.name,
@@ -114,7 +128,8 @@ def delete_batch(batch: Mapping[str, int]) -> dict[str, Any]:
             **result.num_by_outcome,
         )
         if result.stopped_class is not None:
-            raise errors.BatchStoppedError(
+            stopped = errors.UnfinishedError if result.may_pass else errors.BatchStoppedError
+            raise stopped(
                 f"stopped by {result.stopped_class} ({result.stopped_message}): the fault is the store's or the "
                 "identity's; nothing more was deleted, and report_run says where the rest waits"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_plus
 
 from botocore.exceptions import (
     BotoCoreError,
@@ -15,10 +16,12 @@ from botocore.exceptions import (
 )
 from botocore.parsers import ResponseParserError
 
+from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.outcome import FailureClass, Final, Outcome, classify
+from s3_retention.errors import ListingError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 STORE_ERRORS = (ClientError, BotoCoreError, ResponseParserError)
 """All that a call can raise: the last one, for an answer that is cut or no XML, is neither of the others."""
@@ -82,3 +85,43 @@ def is_settled_by_look(outcome: Outcome) -> bool:
     A 412 can also mean that the key is gone, and an unanswered request may have been carried out.
     """
     return outcome.kind in (FailureClass.UNKNOWN, Final.CHANGED)
+
+
+def facts_of_listed(bucket: str, prefix: str, entry: dict[str, Any], answer: dict[str, Any]) -> ObjectFacts:
+    """Read one entry of a page. Raises ``ListingError`` for a key that was not asked for."""
+    key: str = entry["Key"]
+    if answer.get("EncodingType") == "url":
+        try:
+            key = unquote_plus(key, errors="strict")
+        except UnicodeDecodeError:
+            # No UTF-8: kept as it is, with lone surrogates, so that the policy keeps the object and counts it.
+            key = unquote_plus(key, errors="surrogateescape")
+    if not key.startswith(prefix):
+        raise ListingError(f"listing s3://{bucket}/{prefix} named a key outside the prefix: {key!r}")
+    return ObjectFacts(ObjectRef(bucket, key), entry.get("ETag"), entry["Size"], entry["LastModified"])
+
+
+def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome]:
+    """Match an answer to what was asked, by key and version: order and completeness are not to be trusted."""
+    request_id = request_id_of(answer)
+    # Some stores send an empty VersionId where there is none.
+    deleted = {(one.get("Key"), one.get("VersionId") or None) for one in answer.get("Deleted", [])}
+    errors = {(one.get("Key"), one.get("VersionId") or None): one for one in answer.get("Errors", [])}
+    outcomes = []
+    for facts in targets:
+        name = (facts.ref.key, facts.ref.version_id)
+        error = errors.get(name)
+        if error is not None and name not in deleted:
+            outcomes.append(outcome_of_entry(error, request_id=request_id))
+        elif error is None and name in deleted:
+            outcomes.append(Outcome(Final.DELETED, request_id=request_id))
+        else:
+            outcomes.append(
+                Outcome(
+                    FailureClass.UNKNOWN,
+                    code="NoAnswerForKey",
+                    message="the store's answer names the key neither as deleted nor as failed, or as both",
+                    request_id=request_id,
+                )
+            )
+    return outcomes

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote_plus
+
+from tenacity import retry_if_result
 
 from s3_retention.core.objects import ObjectFacts, ObjectRef
-from s3_retention.core.outcome import FailureClass, Final, Outcome
-from s3_retention.errors import ListingError
+from s3_retention.core.outcome import STOPS_BATCH, FailureClass, Final, Outcome
+from s3_retention.errors import ListingError, ListingRefusedError
 from s3_retention.s3.answers import (
     STORE_ERRORS,
+    facts_of_listed,
     is_settled_by_look,
-    outcome_of_entry,
+    join,
     outcome_of_error,
     request_id_of,
 )
 from s3_retention.s3.keys import xml_can_carry
+from s3_retention.s3.limits import RetryLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
     from mypy_boto3_s3 import S3Client
 
@@ -32,6 +37,15 @@ class S3Gateway:
     """One store under one identity. Threads may share it, as they may a boto3 client."""
 
     client: S3Client
+    limits: RetryLimits = field(default_factory=RetryLimits)
+
+    def read_clock(self, bucket: str) -> datetime | None:
+        """Read the clock of the store, in whole seconds, from an answer about the bucket; None if it tells none."""
+        try:
+            headers = self.client.head_bucket(Bucket=bucket)["ResponseMetadata"]["HTTPHeaders"]
+            return parsedate_to_datetime(headers["date"])
+        except (*STORE_ERRORS, KeyError, ValueError):
+            return None  # the listing that follows says what is wrong with the store
 
     def list_pages(self, bucket: str, prefix: str) -> Iterator[list[ObjectFacts]]:
         """List everything under a prefix, a page of up to 1,000 at a time, in the store's own order.
@@ -43,20 +57,19 @@ class S3Gateway:
             arguments: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix, "EncodingType": "url"}
             if token is not None:
                 arguments["ContinuationToken"] = token
-            try:
-                answer: dict[str, Any] = dict(self.client.list_objects_v2(**arguments))
-            except STORE_ERRORS as error:
-                fault = outcome_of_error(error, whole_request=True)
-                raise ListingError(
-                    f"listing s3://{bucket}/{prefix} broke off with {fault.code} ({fault.kind.value}): "
-                    f"{fault.message or 'the store gave no message'}; nothing was planned"
-                ) from error
+            answer = self.limits.retrying(retry_if_result(_may_pass))(self._list_page, arguments)
+            if isinstance(answer, Outcome):
+                raised = ListingError if answer.is_retried else ListingRefusedError
+                raise raised(
+                    f"listing s3://{bucket}/{prefix} broke off with {answer.code} ({answer.kind.value}): "
+                    f"{answer.message or 'the store gave no message'}; nothing was planned"
+                )
             if "IsTruncated" not in answer:
                 # An empty 200 reads as an empty listing.
                 raise ListingError(
                     f"listing s3://{bucket}/{prefix}: an answer without IsTruncated is a fault, not an end"
                 )
-            yield [_facts(bucket, prefix, entry, answer) for entry in answer.get("Contents", [])]
+            yield [facts_of_listed(bucket, prefix, entry, answer) for entry in answer.get("Contents", [])]
             if not answer["IsTruncated"]:
                 return
             last, token = token, answer.get("NextContinuationToken")
@@ -64,6 +77,12 @@ class S3Gateway:
                 raise ListingError(
                     f"listing s3://{bucket}/{prefix}: more was promised without a new continuation token"
                 )
+
+    def _list_page(self, arguments: dict[str, Any]) -> dict[str, Any] | Outcome:
+        try:
+            return dict(self.client.list_objects_v2(**arguments))
+        except STORE_ERRORS as error:
+            return outcome_of_error(error, whole_request=True)
 
     def look(self, ref: ObjectRef) -> ObjectFacts | Outcome:
         """Look at one object: its facts, ``already_absent``, or why the store would not say.
@@ -79,9 +98,14 @@ class S3Gateway:
             fault = outcome_of_error(error, whole_request=False)
             if fault.code in ("404", "NoSuchKey", "NoSuchVersion"):
                 return self._absent_or_no_bucket(ref.bucket, fault)
-            return fault
+            return self._why_refused(ref.bucket, fault) if fault.code in ("400", "403") else fault
+        modified_at = answer.get("LastModified")
+        if modified_at is None:
+            return Outcome(
+                FailureClass.UNKNOWN, code="NoLastModified", request_id=request_id_of(dict(answer))
+            )
         return ObjectFacts(
-            ref, answer.get("ETag"), answer["ContentLength"], answer["LastModified"].replace(microsecond=0)
+            ref, answer.get("ETag"), answer["ContentLength"], modified_at.replace(microsecond=0)
         )
 
     def delete_chunk(self, targets: Sequence[ObjectFacts]) -> list[Outcome]:
@@ -93,10 +117,15 @@ class S3Gateway:
             raise ValueError(f"{len(targets)} keys: a request takes {MAX_CHUNK}")
         if len({facts.ref.bucket for facts in targets}) > 1:
             raise ValueError("keys of several buckets: a request names one")
-        alone = [place for place, facts in enumerate(targets) if not xml_can_carry(facts.ref.key)]
-        apart = set(alone)
-        together = [place for place in range(len(targets)) if place not in apart]
-        outcomes: dict[int, Outcome] = {place: self._delete_one(targets[place]) for place in alone}
+        bare = {
+            place
+            for place, facts in enumerate(targets)
+            if facts.etag is None and facts.ref.version_id is None
+        }
+        outcomes = dict.fromkeys(bare, _NO_CONDITION)
+        alone = {place for place, facts in enumerate(targets) if not xml_can_carry(facts.ref.key)} - bare
+        outcomes |= {place: self._delete_one(targets[place]) for place in sorted(alone)}
+        together = [place for place in range(len(targets)) if place not in alone | bare]
         if together:
             answers = self._delete_together([targets[place] for place in together])
             outcomes.update(zip(together, answers, strict=True))
@@ -112,6 +141,9 @@ class S3Gateway:
             )
         except STORE_ERRORS as error:
             fault = outcome_of_error(error, whole_request=True)
+            if fault.is_final:
+                # No key was answered for: "not found" or "changed" of a whole request proves nothing of any.
+                fault = replace(fault, kind=FailureClass.UNKNOWN)
             if fault.kind is FailureClass.MALFORMED:
                 # One key spoils the request for all: halve until it stands alone, and is the one to blame.
                 middle = len(targets) // 2
@@ -122,7 +154,7 @@ class S3Gateway:
                     *self._delete_together(targets[middle:]),
                 ]
             return [fault] * len(targets)
-        return _join(targets, answer)
+        return join(targets, answer)
 
     def _delete_one(self, facts: ObjectFacts) -> Outcome:
         arguments: dict[str, Any] = {"Bucket": facts.ref.bucket, "Key": facts.ref.key}
@@ -150,6 +182,12 @@ class S3Gateway:
             settled.append(_by_look(planned, outcome, found))
         return settled
 
+    def _why_refused(self, bucket: str, fault: Outcome) -> Outcome:
+        # A HEAD has no body, so a refused signature, an expired token and a denied key look alike: an answer with
+        # a body tells a fault of the identity or the clock, which no object is to blame for.
+        why = self._list_page({"Bucket": bucket, "MaxKeys": 1})
+        return why if isinstance(why, Outcome) and why.kind in STOPS_BATCH else fault
+
     def _absent_or_no_bucket(self, bucket: str, fault: Outcome) -> Outcome:
         # A HEAD has no body: a 404 is also what a missing bucket says, and that is never "already gone".
         try:
@@ -160,6 +198,17 @@ class S3Gateway:
                 return replace(why, kind=FailureClass.CONFIG, code="NoSuchBucket")
             return why
         return replace(fault, kind=Final.ALREADY_ABSENT)
+
+
+_NO_CONDITION = Outcome(
+    FailureClass.UNSUPPORTED,
+    code="NoETag",
+    message="the store listed the object without an ETag, so that a delete could not be held to it",
+)
+
+
+def _may_pass(answer: dict[str, Any] | Outcome) -> bool:
+    return isinstance(answer, Outcome) and answer.is_retried
 
 
 def _by_look(planned: ObjectFacts, outcome: Outcome, found: ObjectFacts | Outcome) -> Outcome:
@@ -191,42 +240,3 @@ def _identifier(facts: ObjectFacts) -> Any:
     elif facts.etag is not None:
         identifier["ETag"] = facts.etag
     return identifier
-
-
-def _facts(bucket: str, prefix: str, entry: dict[str, Any], answer: dict[str, Any]) -> ObjectFacts:
-    key: str = entry["Key"]
-    if answer.get("EncodingType") == "url":
-        try:
-            key = unquote_plus(key, errors="strict")
-        except UnicodeDecodeError:
-            # No UTF-8: kept as it is, with lone surrogates, so that the policy keeps the object and counts it.
-            key = unquote_plus(key, errors="surrogateescape")
-    if not key.startswith(prefix):
-        raise ListingError(f"listing s3://{bucket}/{prefix} named a key outside the prefix: {key!r}")
-    return ObjectFacts(ObjectRef(bucket, key), entry.get("ETag"), entry["Size"], entry["LastModified"])
-
-
-def _join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome]:
-    """Match an answer to what was asked, by key and version: order and completeness are not to be trusted."""
-    request_id = request_id_of(answer)
-    # Some stores send an empty VersionId where there is none.
-    deleted = {(one.get("Key"), one.get("VersionId") or None) for one in answer.get("Deleted", [])}
-    errors = {(one.get("Key"), one.get("VersionId") or None): one for one in answer.get("Errors", [])}
-    outcomes = []
-    for facts in targets:
-        name = (facts.ref.key, facts.ref.version_id)
-        error = errors.get(name)
-        if error is not None and name not in deleted:
-            outcomes.append(outcome_of_entry(error, request_id=request_id))
-        elif error is None and name in deleted:
-            outcomes.append(Outcome(Final.DELETED, request_id=request_id))
-        else:
-            outcomes.append(
-                Outcome(
-                    FailureClass.UNKNOWN,
-                    code="NoAnswerForKey",
-                    message="the store's answer names the key neither as deleted nor as failed, or as both",
-                    request_id=request_id,
-                )
-            )
-    return outcomes

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from s3_retention.core.objects import ObjectFacts
 
@@ -17,12 +18,18 @@ class CandidateSource(Protocol):
     def pages(self) -> Iterator[list[ObjectFacts]]:
         """Give every object once or more, page by page; raise ``StoreError`` rather than leave one out."""
 
+    def read_clock(self) -> datetime | None:
+        """Read the clock that stamps the objects; None where the source tells none."""
+
 
 class Lister(Protocol):
     """What a listing needs of a store."""
 
     def list_pages(self, bucket: str, prefix: str) -> Iterator[list[ObjectFacts]]:
         """List everything under a prefix."""
+
+    def read_clock(self, bucket: str) -> datetime | None:
+        """Read the clock of the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +43,7 @@ class S3Listing:
     def pages(self) -> Iterator[list[ObjectFacts]]:
         """List page by page; raise ``ListingError`` when the listing breaks off."""
         return self.lister.list_pages(self.bucket, self.prefix)
+
+    def read_clock(self) -> datetime | None:
+        """Read the clock of the store; None where it tells none."""
+        return self.lister.read_clock(self.bucket)

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from s3_retention.core.interval import BEGINNING, ClaimAction, decide_claim, next_interval
-from s3_retention.errors import PolicyChangedError
+from s3_retention.errors import PolicyChangedError, PolicyError
 from s3_retention.store import intervals, policy_versions, watermarks
 from s3_retention.store.connection import transaction
 
@@ -49,14 +49,24 @@ def use_policy_version(conn: Connection, policy: RetentionPolicy) -> None:
         )
 
 
+def _refuse_future_start(conn: Connection, policy: RetentionPolicy) -> None:
+    """Refuse a start in the future: the watermark would stand there, and it only moves forward."""
+    if policy.start_at is not None and policy.start_at > watermarks.read_clock(conn):
+        raise PolicyError(
+            f"policy {policy.name}: start_at = {policy.start_at.isoformat()!r} lies in the future by the clock of the "
+            "ledger; name a time that has passed, or leave it out"
+        )
+
+
 def run(conn: Connection, policy: RetentionPolicy, holder: Holder) -> ClaimResult:
     """Claim the interval that this run works on.
 
     The run's own interval again, or the unfinished one that nobody holds, or the next slice; when another
     live run holds the unfinished one, it is observed and nothing is done.
-    Raises ``PolicyChangedError`` before anything is claimed.
+    Raises ``PolicyChangedError`` or ``PolicyError`` before anything is claimed.
     """
     lease = policy.window.lease
+    _refuse_future_start(conn, policy)
     with transaction(conn):
         use_policy_version(conn, policy)
         position, now = watermarks.lock(conn, policy=policy.name, start_at=policy.start_at or BEGINNING)

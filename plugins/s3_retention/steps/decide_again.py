@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from s3_retention.core.outcome import Final, Outcome, kept
 from s3_retention.core.verdict import Action, Decider
 from s3_retention.s3.gateway import is_same_incarnation
+from s3_retention.steps.retry import look_with_retries
 from s3_retention.store import chunks, watermarks
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from s3_retention.core.objects import ObjectRef
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.s3.gateway import S3Gateway
+    from s3_retention.s3.limits import RetryLimits
     from s3_retention.store.connection import Connection
 
 GroupOfPlan = tuple[int, int, str]
@@ -49,39 +51,45 @@ def load_delivery(conn: Connection, commands: Sequence[DeleteCommand], *, is_red
     return Delivery(commands, keepers, is_redrive, watermarks.read_clock(conn))
 
 
-def decide_again(gateway: S3Gateway, policy: RetentionPolicy, delivery: Delivery) -> dict[bytes, Outcome]:
+def decide_again(
+    gateway: S3Gateway, policy: RetentionPolicy, delivery: Delivery, limits: RetryLimits
+) -> dict[bytes, Outcome]:
     """Give the outcome of every command that must not be deleted now, by command id.
 
     - Planned under another version of the policy: ``kept``, and the next interval decides by today's rules.
     - A keeper of its group is gone: ``kept``, since the group may have shrunk. The store would not say: it fails.
     - Redriven: looked at anew, and ``kept``, ``changed`` or ``already_absent`` where that is so.
+
+    Where the store or the identity is at fault it is not asked 1,000 times: the rest of the delivery fails alike.
     """
     decided: dict[bytes, Outcome] = {}
-    current = []
+    safe: dict[GroupOfPlan, Outcome | None] = {}
+    decider = Decider(policy)
+    fault: Outcome | None = None
     for command in delivery.commands:
         if command.policy_version != policy.version:
             decided[command.command_id] = kept("policy_changed")
-        else:
-            current.append(command)
-    safe: dict[GroupOfPlan, Outcome | None] = {}
-    decider = Decider(policy)
-    for command in current:
-        outcome = _decide_redriven(gateway, decider, command, delivery.now) if delivery.is_redrive else None
+            continue
+        outcome = fault
+        if outcome is None and delivery.is_redrive:
+            outcome = _decide_redriven(gateway, decider, command, delivery.now, limits)
         if outcome is None and command.group_key is not None:
             group = (command.interval_id, command.generation, command.group_key)
             if group not in safe:
-                safe[group] = _check_keepers(gateway, delivery.keepers.get(group, []))
+                safe[group] = _check_keepers(gateway, delivery.keepers.get(group, []), limits)
             outcome = safe[group]
         if outcome is not None:
             decided[command.command_id] = outcome
+            if outcome.stops_batch or outcome.is_retried:
+                fault = replace(outcome, whole_request=True)
     return decided
 
 
-def _check_keepers(gateway: S3Gateway, keepers: Sequence[ObjectRef]) -> Outcome | None:
+def _check_keepers(gateway: S3Gateway, keepers: Sequence[ObjectRef], limits: RetryLimits) -> Outcome | None:
     if not keepers:
         return kept("keeper_gone")
     for ref in keepers:
-        found = gateway.look(ref)
+        found = look_with_retries(gateway, ref, limits)
         if isinstance(found, Outcome):
             # Where the store would not say, the command fails with that cause: an identity that may not look
             # must not seem to be a run in which all is well.
@@ -90,9 +98,9 @@ def _check_keepers(gateway: S3Gateway, keepers: Sequence[ObjectRef]) -> Outcome 
 
 
 def _decide_redriven(
-    gateway: S3Gateway, decider: Decider, command: DeleteCommand, now: datetime
+    gateway: S3Gateway, decider: Decider, command: DeleteCommand, now: datetime, limits: RetryLimits
 ) -> Outcome | None:
-    found = gateway.look(command.ref)
+    found = look_with_retries(gateway, command.ref, limits)
     if isinstance(found, Outcome):
         return found
     if not is_same_incarnation(command.facts, found):

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from s3_retention.core.policy import Mode
+from s3_retention.s3.limits import RetryLimits
 from s3_retention.steps.decide_again import Delivery, decide_again, load_delivery
-from s3_retention.steps.retry import RetryLimits, delete_with_retries
+from s3_retention.steps.retry import delete_with_retries
 from s3_retention.store import batches, chunks, failures, ledger_entries, policy_versions, quarantine
 from s3_retention.store.connection import transaction
 
@@ -34,7 +35,10 @@ Attempted = tuple["DeleteCommand", "Outcome", int]
 
 @dataclass(frozen=True, slots=True)
 class DeleteResult:
-    """One delivery of one batch in counts. ``was_closed``: everything in it had been done before."""
+    """One delivery of one batch in counts.
+
+    ``was_closed``: everything in it had been done before. ``may_pass``: what stopped it may be gone at the next try.
+    """
 
     batch_id: int
     was_closed: bool = False
@@ -43,6 +47,23 @@ class DeleteResult:
     num_retryable: int = 0
     stopped_class: str | None = None
     stopped_message: str | None = None
+    may_pass: bool = False
+
+
+def stop(
+    conn: Connection,
+    batch_id: int,
+    holder: Holder,
+    *,
+    lease: timedelta,
+    stopped_class: str,
+    stopped_message: str,
+) -> None:
+    """Stop a batch before its first delete: its policy or its store cannot be used, and no object is to blame."""
+    with transaction(conn):
+        batch = batches.claim(conn, batch_id, holder=holder, lease=lease)
+        if batch is not None:
+            batches.stop(conn, batch, stopped_class=stopped_class, stopped_message=stopped_message)
 
 
 def run(
@@ -68,10 +89,10 @@ def run(
     delivered = _Delivered(stop=brake)
     if brake is None:
         delivered = _deliver(conn, gateway, policy, batch, holder, limits or RetryLimits())
-    stop = delivered.stop
+    stopped = delivered.stop
     with transaction(conn):
-        if stop is not None:
-            batches.stop(conn, batch, stopped_class=stop.by, stopped_message=stop.why)
+        if stopped is not None:
+            batches.stop(conn, batch, stopped_class=stopped.by, stopped_message=stopped.why)
         elif not batches.close(conn, batch_id, fence=batch.fence):
             batches.release(conn, batch)
     return DeleteResult(
@@ -79,17 +100,22 @@ def run(
         num_by_outcome=dict(delivered.num_by_outcome),
         num_failed=delivered.num_failed,
         num_retryable=delivered.num_retryable,
-        stopped_class=stop.by if stop else None,
-        stopped_message=stop.why if stop else None,
+        stopped_class=stopped.by if stopped else None,
+        stopped_message=stopped.why if stopped else None,
+        may_pass=stopped is not None and stopped.may_pass,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Stop:
-    """What stops a batch: the class of a failure, or a brake of the policy; and why, for the operator."""
+    """What stops a batch: the class of a failure, or a brake of the policy; and why, for the operator.
+
+    ``may_pass``: another try of the same task may get on.
+    """
 
     by: str
     why: str
+    may_pass: bool = False
 
 
 def _find_brake(conn: Connection, policy: RetentionPolicy) -> _Stop | None:
@@ -109,6 +135,12 @@ class _Delivered:
     num_failed: int = 0
     num_retryable: int = 0
     stop: _Stop | None = None
+    broken: BaseException | None = None
+
+    @property
+    def is_ending(self) -> bool:
+        """Nothing more is sent; what is in flight is waited for."""
+        return self.stop is not None or self.broken is not None
 
 
 def _deliver(
@@ -125,18 +157,24 @@ def _deliver(
     in_flight: set[Future[list[Attempted]]] = set()
     with ThreadPoolExecutor(max_workers=policy.batch.parallel, thread_name_prefix="delete") as pool:
         while True:
-            while delivered.stop is None and len(in_flight) < policy.batch.parallel:
+            while not delivered.is_ending and len(in_flight) < policy.batch.parallel:
                 delivery = next(todo, None)
                 if delivery is None:
                     break
                 in_flight.add(pool.submit(_attempt, gateway, policy, delivery, limits))
+            if not in_flight and delivered.broken is not None:
+                raise delivered.broken
             if not in_flight:
                 return delivered
             done, in_flight = wait(in_flight, return_when=FIRST_COMPLETED)
-            for future in done:
+            # What came back is settled before anything that broke is raised: the store has acted on it.
+            broken = [future for future in done if future.exception() is not None]
+            for future in done - set(broken):
                 attempted = future.result()
                 _settle(conn, batch, attempted, holder, policy.window.lease)
                 _count(delivered, attempted)
+            if broken:
+                delivered.broken = delivered.broken or broken[0].exception()
 
 
 def _deliveries(conn: Connection, batch: ClaimedBatch) -> Iterator[Delivery]:
@@ -159,7 +197,7 @@ def _attempt(
     gateway: S3Gateway, policy: RetentionPolicy, delivery: Delivery, limits: RetryLimits
 ) -> list[Attempted]:
     """Decide again what must be, and delete the rest. Runs in a thread; touches the store alone."""
-    decided = decide_again(gateway, policy, delivery)
+    decided = decide_again(gateway, policy, delivery, limits)
     attempted: list[Attempted] = [
         # A look that failed was an attempt; a decision to keep was none.
         (command, outcome, command.num_attempts + (not outcome.is_final))
@@ -192,4 +230,6 @@ def _count(delivered: _Delivered, attempted: list[Attempted]) -> None:
         delivered.num_retryable += outcome.is_retried
         if outcome.stops_batch or outcome.whole_request:
             words = " ".join(word for word in (outcome.code, outcome.message) if word)
-            delivered.stop = delivered.stop or _Stop(outcome.kind.value, words or "the store did not answer")
+            delivered.stop = delivered.stop or _Stop(
+                outcome.kind.value, words or "the store did not answer", may_pass=outcome.is_retried
+            )

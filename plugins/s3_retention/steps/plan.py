@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from s3_retention.core.interval import BEGINNING, IntervalState
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from s3_retention.store.connection import Connection
 
 MAX_CHUNK = 1000
+MAX_CLOCK_SKEW = timedelta(minutes=5)
+"""How far the ledger's clock may be from the store's; each decision is by the ledger's."""
 GENERATION = 0
 """A replay of an interval adds a generation; its first plan is generation 0."""
 
@@ -63,8 +66,8 @@ def run(
     """Plan the interval unless it is planned already, and deal open batches to this run.
 
     Raises ``ClaimLostError`` when another run has the interval, ``StoreError`` when the scan is not complete,
-    ``PlanRefusedError`` when the plan would expire everything, ``PolicyChangedError`` when the rules changed
-    under the same version. In each case nothing is planned.
+    ``PlanRefusedError`` when the plan would expire everything or the clocks of ledger and store disagree,
+    ``PolicyChangedError`` when the rules changed under the same version. In each case nothing is planned.
     """
     lease = policy.window.lease
     with transaction(conn):
@@ -121,6 +124,7 @@ def _scan(
     """Stream the source into this session's table of candidates; count what is kept at once, by reason."""
     decider = Decider(policy)
     now = watermarks.read_clock(conn)
+    _refuse_skew(policy, source.read_clock(), now)
     num_scanned = 0
     num_kept: Counter[str] = Counter()
     with transaction(conn):
@@ -138,6 +142,15 @@ def _scan(
         with transaction(conn):
             plan_candidates.copy(conn, candidates)
     return num_scanned, num_kept
+
+
+def _refuse_skew(policy: RetentionPolicy, store_now: datetime | None, ledger_now: datetime) -> None:
+    """Refuse to decide when the two clocks disagree: one that is ahead makes young objects due."""
+    if store_now is not None and abs(store_now - ledger_now) > MAX_CLOCK_SKEW:
+        raise PlanRefusedError(
+            f"policy {policy.name}: the clock of the ledger database says {ledger_now:%Y-%m-%d %H:%M:%S} UTC and "
+            f"that of the store {store_now:%Y-%m-%d %H:%M:%S} UTC; nothing was planned: set the clock that is wrong"
+        )
 
 
 def _decide(
@@ -186,6 +199,8 @@ def _store_plan(
     batch_size = min(policy.batch.size, policy.limits.max_commands_per_run)
     chunk_size = min(MAX_CHUNK, batch_size)
     with transaction(conn):
+        # Before the interval, as a claim does: the other way round, two runs would wait for each other.
+        watermarks.hold(conn, policy=policy.name)
         intervals.renew(conn, interval_id, fence=fence, lease=policy.window.lease)
         counts = _decide(conn, policy, starts_at=interval.starts_at, ends_at=interval.ends_at)
         result = _result(num_scanned, num_kept, counts)

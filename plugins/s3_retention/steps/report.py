@@ -29,6 +29,7 @@ def run(conn: Connection, holder: Holder, *, policy: str | None, interval_id: in
     dealt = batches.list_of_run(conn, holder=holder)
     with transaction(conn):
         if interval_id is not None:
+            watermarks.hold(conn, policy=intervals.get(conn, interval_id).interval.policy)
             # The interval first: its completion and the counts are of one moment.
             if intervals.complete(conn, interval_id):
                 watermarks.move_completed_through(conn, interval_id=interval_id)

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
+from tenacity import retry_if_result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from s3_retention.core.command import DeleteCommand
+    from s3_retention.core.objects import ObjectFacts, ObjectRef
     from s3_retention.core.outcome import Outcome
     from s3_retention.s3.gateway import S3Gateway
+    from s3_retention.s3.limits import RetryLimits
 
 
-@dataclass(frozen=True, slots=True)
-class RetryLimits:
-    """How often and how long a task tries again by itself.
-
-    Full jitter: the wait before attempt n is random between 0 and ``min(longest, first * 2**n)`` seconds
-    (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
-    """
-
-    max_attempts: int = 5
-    first_wait: float = 0.5
-    longest_wait: float = 20.0
-    sleep: Callable[[float], None] = time.sleep
+def look_with_retries(gateway: S3Gateway, ref: ObjectRef, limits: RetryLimits) -> ObjectFacts | Outcome:
+    """Look at one object; where the store does not say for now, it is asked again."""
+    again = retry_if_result(lambda found: getattr(found, "is_retried", False))
+    found: ObjectFacts | Outcome = limits.retrying(again)(gateway.look, ref)
+    return found
 
 
 def delete_with_retries(
@@ -53,11 +46,5 @@ def delete_with_retries(
         return bool(pending)
 
     if commands:
-        Retrying(
-            retry=retry_if_result(bool),
-            stop=stop_after_attempt(limits.max_attempts),
-            wait=wait_random_exponential(multiplier=limits.first_wait, max=limits.longest_wait),
-            sleep=limits.sleep,
-            retry_error_callback=lambda _: None,
-        )(attempt)
+        limits.retrying(retry_if_result(bool))(attempt)
     return [(command, outcomes[command.command_id], num_attempts[command.command_id]) for command in commands]

@@ -120,9 +120,26 @@ def get_policy(conn: Connection, batch_id: int) -> str:
 
 
 def claim(conn: Connection, batch_id: int, *, holder: Holder, lease: timedelta) -> ClaimedBatch | None:
-    """Take a batch under a new fence; None when it is closed, so that nothing is left to do."""
-    row = fetch_one(conn, "batches", "claim_batch", batch_id=batch_id, claimed_by=str(holder), lease=lease)
+    """Take a batch under a new fence; None when it is closed, so that nothing is left to do.
+
+    Raises ``ClaimLostError`` when the batch is dealt to another run, or a newer try of this run has had it.
+    """
+    row = fetch_one(
+        conn,
+        "batches",
+        "claim_batch",
+        batch_id=batch_id,
+        claimed_by=str(holder),
+        lease=lease,
+        dag_id=holder.dag_id,
+        run_id=holder.run_id,
+        task_id=holder.task_id,
+        try_number=holder.try_number,
+    )
     if row is None:
+        found = fetch_one(conn, "batches", "get_batch", batch_id=batch_id)
+        if found is not None and found["closed_at"] is None:
+            raise ClaimLostError
         return None
     claims.record(conn, holder, fence=row["fence"], batch_id=batch_id)
     return ClaimedBatch(**row)

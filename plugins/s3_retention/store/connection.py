@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg.rows import dict_row
 
-from s3_retention.errors import LedgerError, LedgerUnavailableError
+from s3_retention.errors import LedgerConflictError, LedgerError, LedgerUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Connection = psycopg.Connection[dict[str, Any]]
+
+_AWAY = ("08", "57P")
+"""Connection exceptions, and a server that shuts down or starts."""
+_CONFLICT = ("40", "55P03")
+"""Deadlocks, serialization failures, and a lock that was not to be had."""
 
 
 def connect(conninfo: str) -> Connection:
@@ -27,11 +32,12 @@ def connect(conninfo: str) -> Connection:
             conninfo, row_factory=dict_row, autocommit=True, application_name="s3_retention"
         )
         conn.execute("SET TIME ZONE 'UTC'")
-    except psycopg.OperationalError as error:
+    except psycopg.Error:
+        # Its words may hold a part of the password.
         raise LedgerUnavailableError(
             "the ledger database cannot be reached: check the Airflow connection that "
             "[s3_retention] ledger_conn_id names, and that the server accepts its role"
-        ) from error
+        ) from None
     return conn
 
 
@@ -39,20 +45,23 @@ def connect(conninfo: str) -> Connection:
 def driver_errors() -> Iterator[None]:
     """Turn what psycopg raises into ours: no SQL text and no credential is in the message.
 
-    A broken connection raises ``LedgerUnavailableError``, any other refusal ``LedgerError`` with its SQLSTATE.
+    A broken connection raises ``LedgerUnavailableError``, a deadlock or the like ``LedgerConflictError``, any other
+    refusal ``LedgerError``, each with its SQLSTATE (https://www.postgresql.org/docs/current/errcodes-appendix.html).
     """
     try:
         yield
-    except psycopg.OperationalError as error:
-        raise LedgerUnavailableError(
-            f"the ledger database went away (SQLSTATE {error.sqlstate}); what was under way was rolled back, "
-            "and the next try resumes"
-        ) from error
     except psycopg.Error as error:
+        state = error.sqlstate or ""
+        if isinstance(error, psycopg.OperationalError) and (not state or state.startswith(_AWAY)):
+            raise LedgerUnavailableError(
+                f"the ledger database went away (SQLSTATE {error.sqlstate}); what was under way was rolled back, "
+                "and the next try resumes"
+            ) from error
+        raised = LedgerConflictError if state.startswith(_CONFLICT) else LedgerError
         constraint = error.diag.constraint_name
         # A fault of the driver has no words of the server; its own may show a value.
         words = error.diag.message_primary or type(error).__name__
-        raise LedgerError(
+        raise raised(
             f"the ledger refused a statement: {words} (SQLSTATE {error.sqlstate}"
             + (f", constraint {constraint})" if constraint else ")")
         ) from error

@@ -41,10 +41,12 @@ def upgrade(conninfo: str) -> None:
     def connect() -> psycopg.Connection[tuple[object, ...]]:
         try:
             return psycopg.connect(conninfo)
-        except psycopg.OperationalError as error:
+        except psycopg.Error:
+            # Its words may hold a part of the password.
             raise LedgerUnavailableError(
-                "the ledger database cannot be reached: check host, port, database and role of the conninfo"
-            ) from error
+                "the ledger database cannot be reached: check host, port, database, role and password of the "
+                "conninfo; in a URL, write special characters of the password as %XX"
+            ) from None
 
     engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=pool.NullPool)
     config = Config()

@@ -24,6 +24,11 @@ def lock(conn: Connection, *, policy: str, start_at: datetime) -> tuple[datetime
     return row["position"], row["now"]
 
 
+def hold(conn: Connection, *, policy: str) -> None:
+    """Lock the watermark for this transaction. Always before an interval: two orders would be a deadlock."""
+    fetch_one(conn, "watermarks", "lock_watermark", policy=policy)
+
+
 def read_clock(conn: Connection) -> datetime:
     """Read the clock of the ledger database."""
     row = fetch_one(conn, "watermarks", "read_clock")
