@@ -10,6 +10,7 @@ Deletes what one retention policy selects: each object once, by its own command,
 | `delete_batch` | deletes what is still as it was planned | some objects could not go: the next task takes them |
 | `quarantine_failed` | parks what did not end, with its cause | ledger away: clear it when the ledger is back |
 | `report_run` | checks the balance, closes the slice | the run does not balance, or a batch was stopped |
+| `flag_missed_intervals` | flags ticks that did not run; nothing waits for it | ledger away |
 
 **Safe to do at any time:** clear any task, any mapped index or the whole run; nothing is deleted twice and nothing
 is lost. A red run leaves its slice open, and the next run resumes it. A green run with red indices has objects in
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import pendulum
 from airflow.providers.common.compat.sdk import DAG, TriggerRule, task
 
-from s3_retention.runtime import environment, tasks
+from s3_retention.runtime import environment, tasks, watching
 
 if TYPE_CHECKING:
     from s3_retention.core.policy import RetentionPolicy
@@ -71,6 +72,11 @@ def cleanup_dag(policy: RetentionPolicy) -> DAG:
         def report_run(claim: Any, batches: Any) -> dict[str, Any]:
             return tasks.report_cleanup(policy.name, claim, batches)
 
+        @task(doc_md="Flags the ticks before this one that did not run. Nothing waits for it.")
+        def flag_missed_intervals() -> dict[str, Any]:
+            return watching.flag_missed_intervals(policy.name)
+
+        flag_missed_intervals()
         claim = claim_interval()
         batches = plan_commands(claim)
         delete_batch.expand(batch=batches) >> quarantine_failed() >> report_run(claim, batches)

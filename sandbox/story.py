@@ -120,7 +120,9 @@ class Story:
         operation = self._ask(
             "SELECT encode(operation_id, 'hex') FROM s3_retention.quarantine WHERE key = %s", corrected
         )[0][0]
-        self._say(f"The denial of {corrected} is lifted. Redriving that one command, operation {operation[:12]}...")
+        self._say(
+            f"The denial of {corrected} is lifted. Redriving that one command, operation {operation[:12]}..."
+        )
         run_id = self.stack.airflow.trigger(REDRIVE, {"operation_ids": [operation]})
         with self.console.status("  select, delete, report ..."):
             self.stack.airflow.wait_for_run(REDRIVE, run_id, RUN_SECONDS, expect="success")
@@ -131,14 +133,19 @@ class Story:
         self._say("Listing the bucket with plain boto3 as its admin: nothing of the product is asked.")
         left = listing(self.stack.s3)
         deleted = {
-            key for (key,) in self._ask("SELECT key FROM s3_retention.ledger_entries WHERE outcome = 'deleted'")
+            key
+            for (key,) in self._ask("SELECT key FROM s3_retention.ledger_entries WHERE outcome = 'deleted'")
         }
         survivors = {*digests.current, *digests.bystanders}
         self._figure("objects left", len(left), 1_008)
         self._figure("kept objects that are missing", len(survivors - left), 0)
-        self._figure("expired objects left, other than the one in quarantine", len(left - survivors - {DENIED[0]}), 0)
+        self._figure(
+            "expired objects left, other than the one in quarantine", len(left - survivors - {DENIED[0]}), 0
+        )
         self._figure("deleted by the ledger and still there", len(deleted & left), 0)
-        self._figure("gone from the bucket without a ledger row", len({*digests.everything} - left - deleted), 0)
+        self._figure(
+            "gone from the bucket without a ledger row", len({*digests.everything} - left - deleted), 0
+        )
         ((pending,),) = self._ask("SELECT sum(num_pending) FROM s3_retention.balance")
         self._figure("commands that nothing accounts for", int(pending), 0)
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from s3_retention.core.holder import Holder
 from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.policy import RetentionPolicy, parse_policy
+from s3_retention.core.ticks import Tick
+from s3_retention.core.watched import watch_policy
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.sources.s3_listing import S3Listing
-from s3_retention.steps import claim, delete, plan, quarantine, redrive, report
+from s3_retention.steps import claim, delete, flag_missed, plan, quarantine, redrive, report, watch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from s3_retention.core.report import RunReport
+    from s3_retention.core.ticks import TicksBetween
     from s3_retention.s3.gateway import S3Gateway
     from s3_retention.sources.s3_listing import CandidateSource
     from s3_retention.steps.plan import PlanResult
@@ -32,6 +35,7 @@ BUCKET = "t-fake"
 NAME = "weekly_digests"
 CLEANUP = "s3_retention_cleanup__weekly_digests"
 REDRIVE = "s3_retention_redrive"
+WATCH = "s3_retention_watch"
 OLD = datetime(2020, 1, 1, tzinfo=UTC)
 BY_KEY_DATE = {
     "from": "key_date",
@@ -102,9 +106,25 @@ class Pages:
         """Tell no time."""
 
 
+class Timeless(S3Listing):
+    """A listing of a store that tells no time: the clock of the ledger is a test's own."""
+
+    def read_clock(self) -> None:
+        """Tell no time."""
+
+
 def source_of(*objects: ObjectFacts) -> Any:
     """A source of one page."""
     return Pages([objects])
+
+
+def hourly(last: Tick, before: datetime) -> list[Tick]:
+    """The ticks of `0 * * * *` in UTC, without Airflow."""
+    ticks, at = [], last.due_at.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    while at < before:
+        ticks.append(Tick.at(at))
+        at += timedelta(hours=1)
+    return ticks
 
 
 @lru_cache(maxsize=1)
@@ -179,7 +199,7 @@ class World:
         """Plan the claimed interval, which is the newest unless it is named."""
         return plan.run(
             self.conn,
-            source or S3Listing(self.gateway, self.bucket, "exports/"),
+            source or Timeless(self.gateway, self.bucket, "exports/"),
             self.policy,
             self.interval_id() if interval_id is None else interval_id,
             holder("plan", run),
@@ -238,6 +258,44 @@ class World:
 
     def report_redrive(self, run: str = "redrive-1") -> RunReport:
         return report.run(self.conn, Holder(REDRIVE, run, "report"), policy=None, interval_id=None)
+
+    def flag(
+        self,
+        this: datetime | None = None,
+        *,
+        run: str = "flagging",
+        ticks: TicksBetween | None = None,
+        hints: flag_missed.Hints | None = None,
+    ) -> flag_missed.FlagResult:
+        """Flag as the run of the tick `this` does, or as the watch; the policy's ticks are those of `hourly`."""
+        return flag_missed.run(
+            self.conn,
+            watch_policy(self.policy),
+            this=None if this is None else Tick.at(this),
+            ticks_between=ticks or hourly,
+            hints=hints or flag_missed.Hints(),
+            flagged_by=f"{CLEANUP}/{run}",
+        )
+
+    def watch(self, *policies: RetentionPolicy, hints: flag_missed.Hints | None = None) -> watch.WatchResult:
+        """One pass of the watch over these policies, or over that of this world."""
+        return watch.run(
+            self.conn,
+            policies or [self.policy],
+            Holder(WATCH, "pass", "watch_policies"),
+            asking=watch.Asking(ticks_of=lambda _: hourly, hints_of=lambda _: hints or flag_missed.Hints()),
+            retry_delay=timedelta(0),
+        )
+
+    def missed(self) -> list[tuple[int, str, bool]]:
+        """The hour, the cause, and whether it is resolved, of each missed interval."""
+        rows = self.rows("SELECT * FROM s3_retention.missed_intervals ORDER BY due_at")
+        return [(row["due_at"].hour, row["cause"], row["resolved_at"] is not None) for row in rows]
+
+    def open_findings(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """The details of the open findings, by kind and subject."""
+        rows = self.rows("SELECT kind, subject, detail FROM s3_retention.findings WHERE closed_at IS NULL")
+        return {(row["kind"], row["subject"]): row["detail"] for row in rows}
 
     def interval_id(self) -> int:
         """The id of the newest interval."""

@@ -53,6 +53,19 @@ END $$;
 
 COMMENT ON FUNCTION s3_retention.ensure_ledger_partition(for_interval_id bigint) IS 'Makes the partition of 1,000 intervals to which this one belongs; runs as the owner of the schema.';
 
+CREATE FUNCTION s3_retention.missed_interval_resolves_once() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF tg_op = 'UPDATE' AND old.resolved_at IS NULL AND new.resolved_at IS NOT NULL
+    AND (new.policy, new.due_at, new.cause, new.flagged_at, new.flagged_by)
+    = (old.policy, old.due_at, old.cause, old.flagged_at, old.flagged_by) THEN
+        RETURN new;
+    END IF;
+    RAISE EXCEPTION 'table % only takes resolved_at, once: % is refused', tg_table_name, tg_op
+    USING ERRCODE = 'restrict_violation';
+END $$;
+
 CREATE FUNCTION s3_retention.operation_id(bucket text, key text, policy_version text) RETURNS bytea
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
     RETURN sha256(convert_to(((((bucket || '
@@ -278,6 +291,8 @@ CREATE TABLE s3_retention.batches (
     stopped_class text,
     stopped_message text,
     closed_at timestamp with time zone,
+    dealt_at timestamp with time zone,
+    released_at timestamp with time zone,
     CONSTRAINT batches_batch_number_check CHECK ((batch_number >= 1)),
     CONSTRAINT batches_check CHECK (((kind = 'cleanup'::text) = (interval_id IS NOT NULL))),
     CONSTRAINT batches_check1 CHECK (((interval_id IS NULL) = (generation IS NULL))),
@@ -293,6 +308,10 @@ CREATE TABLE s3_retention.batches (
 COMMENT ON COLUMN s3_retention.batches.run_id IS 'The run to which the batch was dealt last, with its DAG and its place in the mapped task.';
 
 COMMENT ON COLUMN s3_retention.batches.fence IS 'Grows with every claim; a settle that names an older fence writes nothing.';
+
+COMMENT ON COLUMN s3_retention.batches.dealt_at IS 'When the batch was dealt to the run that is named.';
+
+COMMENT ON COLUMN s3_retention.batches.released_at IS 'When the last lease was given back, or had run out. With claimed_until: since when no one works on it.';
 
 ALTER TABLE s3_retention.batches ALTER COLUMN batch_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME s3_retention.batches_batch_id_seq
@@ -378,6 +397,35 @@ CREATE TABLE s3_retention.failures (
 
 COMMENT ON TABLE s3_retention.failures IS 'The last cause of each unfinished command of a batch, until it ends or goes to quarantine.';
 
+CREATE TABLE s3_retention.findings (
+    finding_id bigint NOT NULL,
+    policy text,
+    kind text NOT NULL,
+    subject text DEFAULT ''::text NOT NULL,
+    detail jsonb NOT NULL,
+    opened_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    last_seen_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    notified_at timestamp with time zone,
+    closed_at timestamp with time zone,
+    CONSTRAINT findings_check CHECK ((opened_at <= last_seen_at)),
+    CONSTRAINT findings_check1 CHECK ((last_seen_at <= closed_at))
+);
+
+COMMENT ON TABLE s3_retention.findings IS 'What the watch found that a person should know. Opened once, closed by the watch when it has healed.';
+
+COMMENT ON COLUMN s3_retention.findings.subject IS 'What it is about within policy and kind, such as a failure class; empty where there is but one.';
+
+COMMENT ON COLUMN s3_retention.findings.notified_at IS 'When [s3_retention] on_finding had taken it; NULL: not yet, or no notifier is set.';
+
+ALTER TABLE s3_retention.findings ALTER COLUMN finding_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME s3_retention.findings_finding_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 ALTER TABLE s3_retention.intervals ALTER COLUMN interval_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME s3_retention.intervals_interval_id_seq
     START WITH 1
@@ -396,6 +444,22 @@ CREATE TABLE s3_retention.keepers (
 );
 
 COMMENT ON TABLE s3_retention.keepers IS 'Per group with a planned delete, the objects whose presence allows it; looked at again before each delete.';
+
+CREATE TABLE s3_retention.missed_intervals (
+    policy text NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    cause text NOT NULL,
+    flagged_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    flagged_by text NOT NULL,
+    resolved_at timestamp with time zone,
+    CONSTRAINT missed_intervals_cause_check CHECK ((cause = ANY (ARRAY['paused'::text, 'no_scheduler_heartbeat'::text, 'max_active_runs'::text, 'no_policy_file'::text, 'unknown'::text])))
+);
+
+COMMENT ON TABLE s3_retention.missed_intervals IS 'Ticks that did not run. A row is written once; after that only resolved_at is set, once.';
+
+COMMENT ON COLUMN s3_retention.missed_intervals.due_at IS 'run_after of the tick.';
+
+COMMENT ON COLUMN s3_retention.missed_intervals.resolved_at IS 'When a later run had covered its time, or it had run late after all.';
 
 CREATE TABLE s3_retention.policy_versions (
     policy text NOT NULL,
@@ -461,6 +525,26 @@ ALTER TABLE s3_retention.run_reports ALTER COLUMN report_id ADD GENERATED ALWAYS
     CACHE 1
 );
 
+CREATE TABLE s3_retention.schedules (
+    policy text NOT NULL,
+    dag_id text NOT NULL,
+    timetable text,
+    series_started_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    last_tick_at timestamp with time zone NOT NULL,
+    last_interval_starts_at timestamp with time zone NOT NULL,
+    last_interval_ends_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    CONSTRAINT schedules_check CHECK ((last_interval_starts_at <= last_interval_ends_at))
+);
+
+COMMENT ON TABLE s3_retention.schedules IS 'Up to which tick each policy is accounted for. It outlives the runs that Airflow purges.';
+
+COMMENT ON COLUMN s3_retention.schedules.timetable IS 'The cron fields and the time zone of the policy; NULL: no tick is expected (manual, or simulate).';
+
+COMMENT ON COLUMN s3_retention.schedules.series_started_at IS 'Since when this timetable counts. A changed one starts anew: ticks before it are not looked for.';
+
+COMMENT ON COLUMN s3_retention.schedules.last_tick_at IS 'run_after of the last tick that ran or was flagged; the start of the series before there is one.';
+
 CREATE VIEW s3_retention.unfinished_commands AS
  SELECT chunk_id,
     batch_id,
@@ -489,6 +573,24 @@ CREATE VIEW s3_retention.unfinished_commands AS
          OFFSET 0))));
 
 COMMENT ON VIEW s3_retention.unfinished_commands IS 'Planned, and neither in the ledger nor in quarantine.';
+
+CREATE TABLE s3_retention.watch_passes (
+    pass_id bigint NOT NULL,
+    run_id text NOT NULL,
+    did jsonb NOT NULL,
+    passed_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL
+);
+
+COMMENT ON TABLE s3_retention.watch_passes IS 'What each pass of the watch did. A gap in it says that nothing was scheduled then. Append-only.';
+
+ALTER TABLE s3_retention.watch_passes ALTER COLUMN pass_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME s3_retention.watch_passes_pass_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 CREATE TABLE s3_retention.watermarks (
     policy text NOT NULL,
@@ -529,6 +631,9 @@ ALTER TABLE ONLY s3_retention.claims
 ALTER TABLE ONLY s3_retention.failures
     ADD CONSTRAINT failures_pkey PRIMARY KEY (batch_id, command_id);
 
+ALTER TABLE ONLY s3_retention.findings
+    ADD CONSTRAINT findings_pkey PRIMARY KEY (finding_id);
+
 ALTER TABLE ONLY s3_retention.intervals
     ADD CONSTRAINT intervals_interval_key_key UNIQUE (interval_key);
 
@@ -543,6 +648,9 @@ ALTER TABLE ONLY s3_retention.intervals
 
 ALTER TABLE ONLY s3_retention.ledger_entries
     ADD CONSTRAINT ledger_entries_pkey PRIMARY KEY (interval_id, generation, command_id);
+
+ALTER TABLE ONLY s3_retention.missed_intervals
+    ADD CONSTRAINT missed_intervals_pkey PRIMARY KEY (policy, due_at);
 
 ALTER TABLE ONLY s3_retention.policy_versions
     ADD CONSTRAINT policy_versions_pkey PRIMARY KEY (policy, policy_version);
@@ -559,6 +667,12 @@ ALTER TABLE ONLY s3_retention.quarantine
 ALTER TABLE ONLY s3_retention.run_reports
     ADD CONSTRAINT run_reports_pkey PRIMARY KEY (report_id);
 
+ALTER TABLE ONLY s3_retention.schedules
+    ADD CONSTRAINT schedules_pkey PRIMARY KEY (policy);
+
+ALTER TABLE ONLY s3_retention.watch_passes
+    ADD CONSTRAINT watch_passes_pkey PRIMARY KEY (pass_id);
+
 ALTER TABLE ONLY s3_retention.watermarks
     ADD CONSTRAINT watermarks_pkey PRIMARY KEY (policy);
 
@@ -570,6 +684,8 @@ CREATE INDEX chunks_batch ON s3_retention.chunks USING btree (batch_id);
 
 CREATE INDEX claims_run ON s3_retention.claims USING btree (run_id, dag_id);
 
+CREATE UNIQUE INDEX findings_one_open ON s3_retention.findings USING btree (COALESCE(policy, ''::text), kind, subject) WHERE (closed_at IS NULL);
+
 CREATE UNIQUE INDEX intervals_one_root ON s3_retention.intervals USING btree (policy) WHERE (follows IS NULL);
 
 CREATE UNIQUE INDEX intervals_one_unfinished ON s3_retention.intervals USING btree (policy) WHERE (state <> 'completed'::text);
@@ -578,6 +694,8 @@ CREATE INDEX keepers_group ON s3_retention.keepers USING btree (interval_id, gen
 
 CREATE INDEX ledger_entries_batch ON ONLY s3_retention.ledger_entries USING btree (batch_id, outcome);
 
+CREATE INDEX missed_intervals_open ON s3_retention.missed_intervals USING btree (policy, due_at) WHERE (resolved_at IS NULL);
+
 CREATE INDEX quarantine_events_row ON s3_retention.quarantine_events USING btree (quarantine_id);
 
 CREATE INDEX quarantine_open ON s3_retention.quarantine USING btree (policy, key) WHERE (resolved_at IS NULL);
@@ -585,6 +703,8 @@ CREATE INDEX quarantine_open ON s3_retention.quarantine USING btree (policy, key
 CREATE INDEX quarantine_redrive ON s3_retention.quarantine USING btree (redrive_batch_id);
 
 CREATE INDEX run_reports_run ON s3_retention.run_reports USING btree (run_id, dag_id);
+
+CREATE INDEX watch_passes_time ON s3_retention.watch_passes USING btree (passed_at);
 
 CREATE TRIGGER claims_append_only BEFORE DELETE OR UPDATE ON s3_retention.claims FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
@@ -595,6 +715,10 @@ CREATE TRIGGER intervals_keep_their_version BEFORE UPDATE OF policy_version ON s
 CREATE TRIGGER ledger_entries_append_only BEFORE DELETE OR UPDATE ON s3_retention.ledger_entries FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER ledger_entries_not_truncated BEFORE TRUNCATE ON s3_retention.ledger_entries FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER missed_intervals_not_truncated BEFORE TRUNCATE ON s3_retention.missed_intervals FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER missed_intervals_resolve_once BEFORE DELETE OR UPDATE ON s3_retention.missed_intervals FOR EACH ROW EXECUTE FUNCTION s3_retention.missed_interval_resolves_once();
 
 CREATE TRIGGER policy_versions_append_only BEFORE DELETE OR UPDATE ON s3_retention.policy_versions FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
@@ -607,6 +731,10 @@ CREATE TRIGGER quarantine_events_not_truncated BEFORE TRUNCATE ON s3_retention.q
 CREATE TRIGGER run_reports_append_only BEFORE DELETE OR UPDATE ON s3_retention.run_reports FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER run_reports_not_truncated BEFORE TRUNCATE ON s3_retention.run_reports FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER watch_passes_append_only BEFORE DELETE OR UPDATE ON s3_retention.watch_passes FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER watch_passes_not_truncated BEFORE TRUNCATE ON s3_retention.watch_passes FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER watermarks_forward_only BEFORE UPDATE ON s3_retention.watermarks FOR EACH ROW EXECUTE FUNCTION s3_retention.watermark_forward_only();
 
@@ -748,6 +876,10 @@ GRANT UPDATE(stopped_message) ON TABLE s3_retention.batches TO s3_retention_writ
 
 GRANT UPDATE(closed_at) ON TABLE s3_retention.batches TO s3_retention_writer;
 
+GRANT UPDATE(dealt_at) ON TABLE s3_retention.batches TO s3_retention_writer;
+
+GRANT UPDATE(released_at) ON TABLE s3_retention.batches TO s3_retention_writer;
+
 GRANT SELECT,INSERT ON TABLE s3_retention.claims TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.claims TO s3_retention_reader;
 
@@ -769,8 +901,24 @@ GRANT UPDATE(num_attempts) ON TABLE s3_retention.failures TO s3_retention_writer
 
 GRANT UPDATE(last_failed_at) ON TABLE s3_retention.failures TO s3_retention_writer;
 
+GRANT SELECT,INSERT ON TABLE s3_retention.findings TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.findings TO s3_retention_reader;
+
+GRANT UPDATE(detail) ON TABLE s3_retention.findings TO s3_retention_writer;
+
+GRANT UPDATE(last_seen_at) ON TABLE s3_retention.findings TO s3_retention_writer;
+
+GRANT UPDATE(notified_at) ON TABLE s3_retention.findings TO s3_retention_writer;
+
+GRANT UPDATE(closed_at) ON TABLE s3_retention.findings TO s3_retention_writer;
+
 GRANT SELECT,INSERT ON TABLE s3_retention.keepers TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.keepers TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.missed_intervals TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.missed_intervals TO s3_retention_reader;
+
+GRANT UPDATE(resolved_at) ON TABLE s3_retention.missed_intervals TO s3_retention_writer;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.policy_versions TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.policy_versions TO s3_retention_reader;
@@ -781,8 +929,28 @@ GRANT SELECT ON TABLE s3_retention.quarantine_events TO s3_retention_reader;
 GRANT SELECT,INSERT ON TABLE s3_retention.run_reports TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.run_reports TO s3_retention_reader;
 
+GRANT SELECT,INSERT ON TABLE s3_retention.schedules TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.schedules TO s3_retention_reader;
+
+GRANT UPDATE(dag_id) ON TABLE s3_retention.schedules TO s3_retention_writer;
+
+GRANT UPDATE(timetable) ON TABLE s3_retention.schedules TO s3_retention_writer;
+
+GRANT UPDATE(series_started_at) ON TABLE s3_retention.schedules TO s3_retention_writer;
+
+GRANT UPDATE(last_tick_at) ON TABLE s3_retention.schedules TO s3_retention_writer;
+
+GRANT UPDATE(last_interval_starts_at) ON TABLE s3_retention.schedules TO s3_retention_writer;
+
+GRANT UPDATE(last_interval_ends_at) ON TABLE s3_retention.schedules TO s3_retention_writer;
+
+GRANT UPDATE(updated_at) ON TABLE s3_retention.schedules TO s3_retention_writer;
+
 GRANT SELECT ON TABLE s3_retention.unfinished_commands TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.unfinished_commands TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.watch_passes TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.watch_passes TO s3_retention_reader;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.watermarks TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.watermarks TO s3_retention_reader;

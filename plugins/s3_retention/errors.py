@@ -76,3 +76,7 @@ class BatchStoppedError(S3RetentionError):
 
 class UnbalancedError(S3RetentionError):
     """The counts of the run do not balance: the run stays red until every command is accounted for."""
+
+
+class WatchError(S3RetentionError):
+    """A part of the watch could not be done; the other parts were."""

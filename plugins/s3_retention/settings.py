@@ -22,7 +22,8 @@ class Settings:
 
     ``ledger_conn_id``: the Airflow connection to the ledger database. ``policies_dir``: the folder of policy
     files. ``min_retention``: the floor under every retention. ``task_retries`` and ``task_retry_delay``: how
-    often, and after how long, Airflow runs a failed task again.
+    often, and after how long, Airflow runs a failed task again. ``on_finding``: the notifier class that each new
+    finding is handed to, as ``module.Class``; None for none.
     """
 
     ledger_conn_id: str
@@ -30,6 +31,7 @@ class Settings:
     min_retention: timedelta
     task_retries: int
     task_retry_delay: timedelta
+    on_finding: str | None = None
 
 
 def read_settings(get: Callable[[str], str | None], *, airflow_home: Path) -> Settings:
@@ -43,6 +45,7 @@ def read_settings(get: Callable[[str], str | None], *, airflow_home: Path) -> Se
         min_retention=_duration(get, "min_retention", "1d"),
         task_retries=_count(get, "task_retries", "2"),
         task_retry_delay=_duration(get, "task_retry_delay", "30s"),
+        on_finding=_class_path(get, "on_finding"),
     )
 
 
@@ -62,6 +65,17 @@ def _count(get: Callable[[str], str | None], name: str, default: str) -> int:
     if not value.isdecimal():
         raise SettingsError(f"[{SECTION}] {name} = {value!r} is no count; write for example {default}")
     return int(value)
+
+
+def _class_path(get: Callable[[str], str | None], name: str) -> str | None:
+    value = get(name) or None
+    if value is not None and not all(part.isidentifier() for part in value.split(".")):
+        raise SettingsError(f"[{SECTION}] {name} = {value!r} is no class; write for example my_alerts.Pager")
+    if value is not None and "." not in value:
+        raise SettingsError(
+            f"[{SECTION}] {name} = {value!r} names no module; write for example my_alerts.Pager"
+        )
+    return value
 
 
 def _policies_dir(setting: str | None, airflow_home: Path) -> Path:

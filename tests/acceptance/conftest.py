@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.console import Console
 
 from sandbox.stack import Stack, stack
-from sandbox.story import write_policy
+from sandbox.story import Story, write_policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from sandbox.airflow_api import Json
 
@@ -28,6 +29,7 @@ limits: {{allow_expire_everything: true}}
 """
 BROKEN = DEFAULTS.replace("retain: 1d", "retain: 1h").replace("mode: enforce", "mod: enforce")
 BUCKETS = ("killed", "cleared")
+NOTIFIERS = Path(__file__).parent / "data"
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +41,8 @@ def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for mode in ("simulate", "enforce"):
         absent = DEFAULTS.format(name=f"absent_{mode}", bucket="absent")
         (folder / f"absent_{mode}.yaml").write_text(absent.replace("mode: enforce", f"mode: {mode}"))
+    watched = DEFAULTS.format(name="watched", bucket="absent") + 'schedule: "0 * * * *"\n'
+    (folder / "watched.yaml").write_text(watched)
     (folder / "broken.yaml").write_text(BROKEN.format(name="broken", bucket="broken"))
     return folder
 
@@ -49,9 +53,22 @@ def running(policies: Path) -> Iterator[Stack]:
         policies=policies,
         worker_buckets=("weekly-digests", "absent", *BUCKETS),
         # A task that is killed is on its last try at once.
-        env={"AIRFLOW__S3_RETENTION__TASK_RETRIES": "0"},
+        env={
+            "AIRFLOW__S3_RETENTION__TASK_RETRIES": "0",
+            "AIRFLOW__S3_RETENTION__ON_FINDING": "finding_notifier.FileNotifier",
+            "FINDINGS_FILE": str(policies / "findings.jsonl"),
+            "PYTHONPATH": str(NOTIFIERS),
+        },
     ) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def told(running: Stack) -> Story:
+    """The story of the demo, told once; what it left behind is for the other tests."""
+    story = Story(running, Console())
+    story.tell()
+    return story
 
 
 def task_instance(running: Stack, dag_id: str, run_id: str, task_id: str, map_index: int = -1) -> Json:

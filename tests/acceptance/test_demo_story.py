@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.timeout(400)]
 
 
-def test_the_story_of_the_demo_is_true_in_every_figure(running: Stack) -> None:
-    story = Story(running, Console())
-    assert story.tell()
-    assert story.wrong == []
+def test_the_story_of_the_demo_is_true_in_every_figure(told: Story) -> None:
+    assert told.wrong == []
 
 
 def test_a_wrong_figure_is_told_as_wrong(running: Stack) -> None:
@@ -27,6 +25,7 @@ def test_a_wrong_figure_is_told_as_wrong(running: Stack) -> None:
     assert story.wrong == ["objects left: 7 instead of 8"]
 
 
+@pytest.mark.usefixtures("told")
 def test_a_mapped_index_is_named_by_its_batch_and_objects(running: Stack) -> None:
     run_id = running.airflow.get(f"/dags/{CLEANUP}/dagRuns")["dag_runs"][0]["dag_run_id"]
     names = {
@@ -37,6 +36,7 @@ def test_a_mapped_index_is_named_by_its_batch_and_objects(running: Stack) -> Non
     assert names == {"batch 1 · 5,000 objects"}
 
 
+@pytest.mark.usefixtures("told")
 def test_xcoms_carry_ids_and_counts_under_4_kb(running: Stack) -> None:
     run_id = running.airflow.get(f"/dags/{CLEANUP}/dagRuns")["dag_runs"][0]["dag_run_id"]
     for task_id in ("claim_interval", "plan_commands", "quarantine_failed", "report_run"):

@@ -71,6 +71,9 @@ def test_a_task_killed_on_its_last_try_leaves_its_commands_in_quarantine_as_work
     running.airflow.wait_for_dag(dag_id)
     running.airflow.unpause(dag_id)
     with psycopg.connect(running.ledger.superuser_conninfo) as blocker:
+        # Made before, since a plan that makes it would wait here too.
+        blocker.execute("SELECT s3_retention.ensure_ledger_partition(1)")
+        blocker.commit()
         # Plans read this table and settles write it: a worker deletes in S3 and then waits here, unsettled.
         blocker.execute("LOCK TABLE s3_retention.ledger_entries IN EXCLUSIVE MODE")
         run_id = running.airflow.trigger(dag_id)
@@ -175,6 +178,6 @@ def test_a_schema_that_is_behind_fails_the_run_with_the_command_to_run(running: 
             run_id = running.airflow.trigger(dag_id)
             assert running.airflow.wait_for_run(dag_id, run_id) == "failed"
         finally:
-            conn.execute("UPDATE s3_retention.alembic_version SET version_num = '0001'")
+            conn.execute("UPDATE s3_retention.alembic_version SET version_num = '0002'")
     log = running.airflow.task_log(dag_id, run_id, "select_quarantined")
-    assert "the ledger schema is at revision 0000, and this code needs 0001: run `make migrate`" in log
+    assert "the ledger schema is at revision 0000, and this code needs 0002: run `make migrate`" in log

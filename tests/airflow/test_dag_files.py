@@ -100,6 +100,7 @@ def test_a_dag_file_holds_flow_only(file: Path) -> None:
     assert ours <= {
         "s3_retention.runtime.environment",
         "s3_retention.runtime.tasks",
+        "s3_retention.runtime.watching",
         "s3_retention.core.policy.RetentionPolicy",
     }
     airflow = {name for name in imported if name.startswith("airflow")}
@@ -108,7 +109,11 @@ def test_a_dag_file_holds_flow_only(file: Path) -> None:
 
 def test_the_shipped_dags_read_without_errors(shipped: dict[str, Any]) -> None:
     assert shipped["errors"] == {}
-    assert set(shipped["dags"]) == {"s3_retention_cleanup__weekly_digests", "s3_retention_redrive"}
+    assert set(shipped["dags"]) == {
+        "s3_retention_cleanup__weekly_digests",
+        "s3_retention_redrive",
+        "s3_retention_watch",
+    }
 
 
 def test_the_cleanup_flows_from_claim_to_report(shipped: dict[str, Any]) -> None:
@@ -119,6 +124,7 @@ def test_the_cleanup_flows_from_claim_to_report(shipped: dict[str, Any]) -> None
         "delete_batch": ["quarantine_failed"],
         "quarantine_failed": ["report_run"],
         "report_run": [],
+        "flag_missed_intervals": [],
     }
     assert dag["catchup"] is False
     assert dag["max_active_runs"] == 1
@@ -132,6 +138,12 @@ def test_the_redrive_flows_through_the_same_tasks(shipped: dict[str, Any]) -> No
         "quarantine_failed": ["report_run"],
         "report_run": [],
     }
+
+
+def test_the_watch_is_one_task_that_runs_alone_every_five_minutes(shipped: dict[str, Any]) -> None:
+    dag = shipped["dags"]["s3_retention_watch"]
+    assert dag["tasks"] == {"watch_policies": []}
+    assert (dag["schedule"], dag["catchup"], dag["max_active_runs"]) == ("*/5 * * * *", False, 1)
 
 
 def test_every_dag_and_every_task_has_its_page(shipped: dict[str, Any]) -> None:

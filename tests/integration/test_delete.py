@@ -324,6 +324,19 @@ def test_a_worker_whose_batch_was_taken_over_settles_nothing(world: World, ledge
     assert world.balance() == (2, 0, 2, 0, 0, 0, 0)
 
 
+def test_a_new_try_touches_nothing_that_is_settled_already(world: World) -> None:
+    world.put(A, B)
+    world.s3.deny(world.bucket, [B])
+    (batch,) = world.planned().batches
+    assert world.delete(batch).num_by_outcome == {"deleted": 1}
+    # Uploaded again with the same content, so the ETag of the command would fit it.
+    world.put(A)
+    world.s3.allow(world.bucket, [B])
+    assert world.delete(batch, try_number=2).num_by_outcome == {"deleted": 1}
+    assert world.keys() == {A}
+    assert world.balance() == (2, 2, 0, 0, 0, 0, 0)
+
+
 def test_a_worker_whose_batch_another_one_has_just_claimed_settles_nothing(
     world: World, ledger: Ledger
 ) -> None:

@@ -21,6 +21,7 @@ from s3_retention.errors import (
     PlanRefusedError,
     PolicyChangedError,
 )
+from s3_retention.sources.s3_listing import S3Listing
 from s3_retention.steps import plan
 from s3_retention.steps.plan import PlanResult
 from s3_retention.store import chunks, intervals, plan_candidates
@@ -509,8 +510,9 @@ def test_a_ledger_clock_that_is_far_from_the_stores_plans_nothing_and_moves_noth
     world.put("exports/2020-01/a.json", "exports/2020-01/b.txt")
     world.set_clock("clock_timestamp() + interval '31 days'")
     world.claim()
+    source = S3Listing(world.gateway, world.bucket, "exports/")
     with pytest.raises(PlanRefusedError, match="set the clock that is wrong"):
-        world.plan()
+        world.plan(source=source)
     assert world.value("SELECT count(*) FROM s3_retention.chunks") == 0
     assert world.value("SELECT position FROM s3_retention.watermarks").year == 1970
 

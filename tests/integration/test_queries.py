@@ -33,30 +33,31 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     (
         "text",
         (
-            "acted_by bucket claimed_by dag_id interval_key policy policy_version rules_hash run_id stopped_class "
-            "stopped_message task_id"
+            "acted_by bucket claimed_by dag_id flagged_by interval_key policy policy_version rules_hash run_id "
+            "stopped_class stopped_message task_id timetable"
         ),
     ),
     (
         1,
         (
-            "after_id batch_id batch_number chunk_id chunk_size chunks_per_batch fence generation interval_id "
-            "keep_latest map_index max_batches max_commands max_rows num_bytes num_commands num_discovered "
+            "after_id batch_id batch_number chunk_id chunk_size chunks_per_batch fence finding_id generation "
+            "interval_id keep_latest map_index max_batches max_commands max_rows num_bytes num_commands num_discovered "
             "num_scanned num_stragglers try_number"
         ),
     ),
-    (NOW, "ends_at start_at starts_at"),
+    (NOW, "due_at ends_at interval_ends_at interval_starts_at last_tick_at now start_at starts_at"),
     (True, "is_balanced"),
-    (timedelta(minutes=10), "lease"),
-    (Jsonb({}), "counts num_kept_by_reason"),
-    ([1], "attempts generations interval_ids quarantine_ids sizes"),
+    (timedelta(minutes=10), "heartbeat lease rescue_after safety_delay"),
+    (Jsonb({}), "counts did num_kept_by_reason"),
+    ([1], "attempts finding_ids generations interval_ids quarantine_ids sizes"),
+    ([Jsonb({})], "details"),
     ([NOW], "due_ats last_modified_ats"),
     ([b"x" * 32], "command_ids operation_ids"),
     (
         ["text"],
         (
-            "buckets codes etags failure_classes group_keys keys messages outcomes reasons request_ids tenants "
-            "version_ids"
+            "buckets causes codes etags failure_classes group_keys keys kinds messages outcomes policies reasons "
+            "request_ids run_ids subjects tenants version_ids"
         ),
     ),
 )

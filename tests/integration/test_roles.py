@@ -19,8 +19,16 @@ if TYPE_CHECKING:
     from tests.factories import World
 
 DENIED = psycopg.errors.InsufficientPrivilege
-APPEND_ONLY = ["ledger_entries", "claims", "quarantine_events", "run_reports", "policy_versions"]
+APPEND_ONLY = [
+    "ledger_entries",
+    "claims",
+    "quarantine_events",
+    "run_reports",
+    "policy_versions",
+    "watch_passes",
+]
 TABLES = [*APPEND_ONLY, "watermarks", "intervals", "batches", "chunks", "keepers", "failures", "quarantine"]
+TABLES += ["schedules", "missed_intervals", "findings"]
 
 
 def table(name: str) -> sql.Identifier:
@@ -78,6 +86,12 @@ def test_the_writer_can_delete_from_no_table_but_failures(conn: Connection) -> N
         ("quarantine", "command_id"),
         ("quarantine", "first_failed_at"),
         ("watermarks", "policy"),
+        ("schedules", "policy"),
+        ("missed_intervals", "due_at"),
+        ("missed_intervals", "cause"),
+        ("missed_intervals", "flagged_at"),
+        ("findings", "kind"),
+        ("findings", "opened_at"),
     ],
 )
 def test_the_writer_cannot_change_what_was_planned(conn: Connection, name: str, column: str) -> None:
@@ -132,6 +146,7 @@ def used(world: World) -> World:
     world.put("exports/2020-01/a.json", "exports/2020-01/b.json")
     world.s3.deny(world.bucket, ["exports/2020-01/a.json"])
     world.clean()
+    world.watch()
     return world
 
 
@@ -187,7 +202,8 @@ def test_not_even_the_owner_empties_what_is_append_only(used: World) -> None:
         "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 's3_retention.ledger_entries'::regclass"
     ).fetchone()
     assert partition is not None
-    names = ("ledger_entries", "claims", "quarantine_events", "run_reports", "policy_versions")
+    names = ["ledger_entries", "claims", "quarantine_events", "run_reports", "policy_versions"]
+    names += ["watch_passes", "missed_intervals"]
     for name in (*(f"s3_retention.{name}" for name in names), next(iter(dict(partition).values()))):
         with pytest.raises(psycopg.errors.RestrictViolation):
             used.root.execute(sql.SQL("TRUNCATE {} CASCADE").format(sql.Identifier(*name.split("."))))

@@ -257,6 +257,14 @@ def descendants(pid: int) -> set[int]:
     return found.union(*(descendants(child) for child in found))
 
 
+def command_of(pid: int) -> str:
+    """The command line of a process; empty for one that has just ended."""
+    try:
+        return Path("/proc", str(pid), "cmdline").read_text().replace("\0", " ")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def runs(pid: int) -> bool:
     """Whether the process is there; one that only waits for its parent to notice its end is not."""
     try:
@@ -272,17 +280,18 @@ def test_nothing_outlives_the_command_that_started_it(number: signal.Signals) ->
     command = [sys.executable, "-c", textwrap.dedent(OWNER)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=env, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as owner:
-        assert owner.stdout
-        paths = [Path(word) for word in owner.stdout.readline().split()]
-        started = descendants(owner.pid)
-        names = "\n".join(Path("/proc", str(pid), "cmdline").read_text() for pid in started).replace(
-            "\0", " "
-        )
-        assert "weed mini" in names
-        assert "postgres: checkpointer" in names
-        owner.send_signal(number)
-        owner.wait(timeout=30)
-        eventually(lambda: not any(map(runs, started)))
-        eventually(lambda: not any(path.exists() for path in paths))
+        try:
+            assert owner.stdout
+            paths = [Path(word) for word in owner.stdout.readline().split()]
+            started = descendants(owner.pid)
+            names = "\n".join(map(command_of, started))
+            assert "weed mini" in names
+            assert "postgres: checkpointer" in names
+            owner.send_signal(number)
+            owner.wait(timeout=30)
+            eventually(lambda: not any(map(runs, started)))
+            eventually(lambda: not any(path.exists() for path in paths))
+        finally:
+            owner.kill()  # a failed assertion must not wait for an owner that sleeps
     shell_code = {signal.SIGTERM: 128 + number, signal.SIGHUP: 128 + number}.get(number, -number)
     assert owner.returncode == shell_code

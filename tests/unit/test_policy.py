@@ -195,6 +195,7 @@ def test_a_policy_cannot_be_changed_once_it_is_read() -> None:
         ({"keep": {"latest": 1, "group_by": ["customer"]}}, "keep.group_by", "select has no regex"),
         ({"window.safety_delay": "-1s"}, "window.safety_delay = '-1s'", "is negative"),
         ({"window.lease": "29s"}, "window.lease = '29s'", "is under 30s"),
+        ({"window.max_age": "0s"}, "window.max_age = '0s'", "must be longer than nothing"),
         ({"window.width": "0s"}, "window.width = '0s'", "must be longer than nothing"),
         ({"window.width": "7d"}, "window.width = '7d'", "never catches up: the schedule leaves up to 7 days"),
         ({"window.width": "30d", "schedule": "@monthly"}, "window.width", "never catches up"),

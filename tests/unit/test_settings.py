@@ -43,8 +43,22 @@ def test_what_is_set_counts() -> None:
         "min_retention": "7d",
         "task_retries": "0",
         "task_retry_delay": "5m",
+        "on_finding": "my_alerts.Pager",
     }
-    assert read(values) == Settings("mine", Path("/p"), timedelta(days=7), 0, timedelta(minutes=5))
+    assert read(values) == Settings(
+        "mine", Path("/p"), timedelta(days=7), 0, timedelta(minutes=5), "my_alerts.Pager"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [("Pager", "names no module"), ("my alerts.Pager", "is no class"), ("my_alerts.Pager()", "is no class")],
+)
+def test_a_notifier_that_is_no_class_is_named_with_what_to_write(value: str, fault: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        read({"on_finding": value})
+    expected = f"[s3_retention] on_finding = {value!r} {fault}; write for example my_alerts.Pager"
+    assert str(caught.value) == expected
 
 
 @pytest.mark.parametrize("name", ["min_retention", "task_retry_delay"])

@@ -17,6 +17,7 @@ SET
     dag_id = %(dag_id)s,
     run_id = %(run_id)s,
     map_index = open_batch.place - 1,
+    dealt_at = s3_retention.clock(),
     stopped_class = NULL,
     stopped_message = NULL
 FROM open_batch
@@ -29,10 +30,10 @@ RETURNING batches.batch_id, batches.batch_number, batches.num_commands, batches.
 -- name: insert_redrive_batch
 -- One batch of a redrive; its commands are the quarantine rows that it claims.
 INSERT INTO s3_retention.batches (
-    kind, policy, batch_number, num_commands, num_bytes, dag_id, run_id, map_index
+    kind, policy, batch_number, num_commands, num_bytes, dag_id, run_id, map_index, dealt_at
 ) VALUES (
     'redrive', %(policy)s, %(batch_number)s, %(num_commands)s, %(num_bytes)s,
-    %(dag_id)s, %(run_id)s, %(map_index)s
+    %(dag_id)s, %(run_id)s, %(map_index)s, s3_retention.clock()
 )
 RETURNING batch_id;
 
@@ -65,8 +66,8 @@ SELECT coalesce(sum(batches.num_commands), 0) AS num_commands FROM s3_retention.
 WHERE batches.interval_id = %(interval_id)s AND batches.closed_at IS NULL;
 
 -- name: claim_batch
--- A new try takes the batch at once, under a new fence, without waiting for the lease of the try before it. One
--- that comes late, after a newer try or when the batch is dealt to another run, takes nothing.
+-- A new try takes the batch at once, under a new fence, without waiting for the lease of the try before it.
+-- One that comes late, after a newer try or when the batch is dealt to another run, takes nothing.
 UPDATE s3_retention.batches
 SET
     claimed_by = %(claimed_by)s,
@@ -104,14 +105,15 @@ UPDATE s3_retention.batches
 SET
     stopped_class = %(stopped_class)s,
     stopped_message = %(stopped_message)s,
-    claimed_until = NULL
+    claimed_until = NULL,
+    released_at = s3_retention.clock()
 WHERE batch_id = %(batch_id)s AND fence = %(fence)s AND closed_at IS NULL
 RETURNING batch_id;
 
 -- name: release_batch
 -- A try that leaves failures behind gives its lease back: another try or the sweep follows.
 UPDATE s3_retention.batches
-SET claimed_until = NULL
+SET claimed_until = NULL, released_at = s3_retention.clock()
 WHERE batch_id = %(batch_id)s AND fence = %(fence)s AND closed_at IS NULL;
 
 -- name: take_from_worker
@@ -147,3 +149,70 @@ WHERE
             AND quarantine.redrive_batch_id = batches.batch_id AND quarantine.resolved_at IS NULL
     )
 RETURNING batch_id;
+
+-- name: release_expired_batches
+-- A lease that has run out is given back for a worker that did not. It may still settle: its fence stands.
+UPDATE s3_retention.batches
+SET released_at = claimed_until, claimed_until = NULL
+WHERE closed_at IS NULL AND claimed_until <= s3_retention.clock()
+RETURNING batch_id;
+
+-- name: list_abandoned_batches
+-- Open batches of runs that are over: for rescue_after, no batch of the run had a lease, was dealt or closed,
+-- and nobody holds the interval. Of a cleanup only what its run had claimed: what none had, and what was
+-- stopped, is resumed by the next run. No other run resumes a redrive: of it, everything.
+SELECT
+    batches.batch_id,
+    batches.kind,
+    batches.dag_id,
+    batches.run_id,
+    batches.map_index,
+    batches.fence
+FROM s3_retention.batches
+WHERE
+    batches.policy = %(policy)s
+    AND batches.closed_at IS NULL
+    AND batches.run_id IS NOT NULL
+    AND (
+        batches.kind = 'redrive'
+        OR (
+            batches.stopped_class IS NULL
+            AND EXISTS (
+                SELECT 1 FROM s3_retention.claims
+                WHERE
+                    claims.batch_id = batches.batch_id
+                    AND claims.run_id = batches.run_id
+                    AND claims.dag_id = batches.dag_id
+            )
+        )
+    )
+    AND NOT EXISTS (
+        SELECT 1 FROM s3_retention.batches AS of_run
+        WHERE
+            of_run.run_id = batches.run_id
+            AND of_run.dag_id = batches.dag_id
+            AND greatest(of_run.claimed_until, of_run.released_at, of_run.dealt_at, of_run.closed_at)
+            > s3_retention.clock() - %(rescue_after)s::interval
+    )
+    AND NOT EXISTS (
+        SELECT 1 FROM s3_retention.intervals
+        WHERE
+            intervals.interval_id = batches.interval_id
+            AND intervals.claimed_until > s3_retention.clock()
+    )
+ORDER BY batches.batch_id;
+
+-- name: take_abandoned_batch
+-- Raises the fence over a worker that is not heard of. No row: it was heard of meanwhile, or another run has
+-- the batch.
+UPDATE s3_retention.batches
+SET fence = fence + 1, claimed_by = %(claimed_by)s, claimed_until = NULL
+WHERE
+    batch_id = %(batch_id)s
+    AND fence = %(fence)s
+    AND dag_id = %(dag_id)s
+    AND run_id = %(run_id)s
+    AND closed_at IS NULL
+    AND (claimed_until IS NULL OR claimed_until <= s3_retention.clock())
+    AND (stopped_class IS NULL OR kind = 'redrive')
+RETURNING batch_id, fence;

@@ -109,3 +109,39 @@ RETURNING interval_id;
 UPDATE s3_retention.intervals
 SET claimed_until = NULL
 WHERE interval_id = %(interval_id)s AND claimed_by = %(claimed_by)s AND state <> 'completed';
+
+-- name: release_expired_intervals
+-- A lease that has run out is given back, unless a worker still holds one of the batches. It is not adopted:
+-- that is for the next cleanup run.
+UPDATE s3_retention.intervals
+SET claimed_until = NULL
+WHERE
+    state <> 'completed'
+    AND claimed_until <= s3_retention.clock()
+    AND NOT EXISTS (
+        SELECT 1 FROM s3_retention.batches
+        WHERE
+            batches.interval_id = intervals.interval_id
+            AND batches.closed_at IS NULL
+            AND batches.claimed_until > s3_retention.clock()
+    )
+RETURNING interval_id;
+
+-- name: find_live_lease
+-- Whether a run of this policy is under way: a live lease on its interval or on a batch.
+SELECT exists(
+    SELECT 1 FROM s3_retention.intervals
+    WHERE
+        intervals.policy = %(policy)s
+        AND intervals.state <> 'completed'
+        AND (
+            intervals.claimed_until > s3_retention.clock()
+            OR EXISTS (
+                SELECT 1 FROM s3_retention.batches
+                WHERE
+                    batches.interval_id = intervals.interval_id
+                    AND batches.closed_at IS NULL
+                    AND batches.claimed_until > s3_retention.clock()
+            )
+        )
+) AS is_live;

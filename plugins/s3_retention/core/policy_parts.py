@@ -188,6 +188,10 @@ class Window(StrictModel):
     lease: Duration = Field(
         timedelta(minutes=10), description="How long a claim holds without a sign of life."
     )
+    max_age: Duration | None = Field(
+        None,
+        description="How old the watermark may grow before the watch finds it; null is two schedule periods.",
+    )
 
     @model_validator(mode="after")
     def _be_positive(self) -> Self:
@@ -198,6 +202,8 @@ class Window(StrictModel):
             faults.append(
                 Fault(("safety_delay",), "is negative, which reaches into the future; write for example 2m")
             )
+        if self.max_age is not None and self.max_age <= _ZERO:
+            faults.append(Fault(("max_age",), "must be longer than nothing; write for example 2d, or null"))
         if self.lease < MIN_LEASE:
             faults.append(
                 Fault(("lease",), "is under 30s, too short to finish a request; write for example 10m")

@@ -17,6 +17,7 @@ TRIED_AGAIN: tuple[type[errors.S3RetentionError], ...] = (
     errors.LedgerConflictError,
     errors.ListingError,
     errors.UnfinishedError,
+    errors.WatchError,
 )
 """May pass by itself. Every other error of ours needs a person, a change or the next run."""
 

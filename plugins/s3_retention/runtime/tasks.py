@@ -130,8 +130,8 @@ def delete_batch(batch: Mapping[str, int]) -> dict[str, Any]:
         if result.stopped_class is not None:
             stopped = errors.UnfinishedError if result.may_pass else errors.BatchStoppedError
             raise stopped(
-                f"stopped by {result.stopped_class} ({result.stopped_message}): the fault is the store's or the "
-                "identity's; nothing more was deleted, and report_run says where the rest waits"
+                f"stopped by {result.stopped_class} ({result.stopped_message}): nothing more was sent, and "
+                "report_run says where the rest waits; see docs/runbook.md"
             )
         if result.num_retryable:
             raise errors.UnfinishedError(f"{result.num_failed:,} commands did not end; trying again")

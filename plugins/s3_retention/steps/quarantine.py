@@ -1,4 +1,8 @@
-"""The one place where quarantine is written: sweeps what the workers of a run left unfinished."""
+"""The one place where quarantine is written: sweeps what the workers of a run left unfinished.
+
+``run`` is the run's own sweep. ``run_lost`` is the watch's, for runs that are over without having swept: killed,
+deleted, timed out, or lost with their scheduler.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from s3_retention.core.holder import Holder
 from s3_retention.store import batches, quarantine
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from datetime import timedelta
 
-    from s3_retention.core.holder import Holder
-    from s3_retention.store.batches import BatchState
+    from s3_retention.store.batches import AbandonedBatch, BatchState
     from s3_retention.store.connection import Connection
 
 
@@ -45,11 +50,38 @@ def run(
             fence = batches.take_from_worker(conn, batch.batch_id, holder=holder)
             if fence is None:
                 continue
-            move = quarantine.return_redriven if batch.kind == "redrive" else quarantine.park_unfinished
-            num_by_class.update(move(conn, batch_id=batch.batch_id, holder=holder))
-            batches.close(conn, batch.batch_id, fence=fence)
+            num_by_class.update(_move(conn, batch, holder, fence))
         num_batches += 1
     return QuarantineResult(num_batches, dict(num_by_class))
+
+
+def run_lost(conn: Connection, *, policy: str, rescue_after: timedelta, rescuer: str) -> QuarantineResult:
+    """Move what runs that are over left unfinished: a cleanup's to quarantine, a redrive's back to waiting.
+
+    Airflow is not asked whether a run is over: it may have lost it. A run is over when for ``rescue_after`` beyond
+    its leases no batch of it was claimed, settled, dealt or closed, and nobody holds its interval. Everything else
+    is as in ``run``: stopped batches of a cleanup, and those that nobody claimed, are left to the next run. The
+    rows carry the lost run, whose failure it was; the claim names the ``rescuer``.
+    """
+    num_batches = 0
+    num_by_class: Counter[str] = Counter()
+    for batch in batches.list_abandoned(conn, policy=policy, rescue_after=rescue_after):
+        lost = Holder(batch.dag_id, batch.run_id, rescuer, batch.map_index)
+        with transaction(conn):
+            fence = batches.take_abandoned(conn, batch, holder=lost)
+            if fence is None:
+                continue
+            num_by_class.update(_move(conn, batch, lost, fence))
+        num_batches += 1
+    return QuarantineResult(num_batches, dict(num_by_class))
+
+
+def _move(conn: Connection, batch: BatchState | AbandonedBatch, holder: Holder, fence: int) -> dict[str, int]:
+    """Move what is left of a batch and close it, under the fence that was just raised over it."""
+    move = quarantine.return_redriven if batch.kind == "redrive" else quarantine.park_unfinished
+    moved = move(conn, batch_id=batch.batch_id, holder=holder)
+    batches.close(conn, batch.batch_id, fence=fence)
+    return moved
 
 
 def _is_abandoned(batch: BatchState, failed_map_indexes: Collection[int]) -> bool:

@@ -55,6 +55,18 @@ class BatchState:
     was_claimed: bool
 
 
+@dataclass(frozen=True, slots=True)
+class AbandonedBatch:
+    """An open batch whose run is over: by its fence it is told whether that still holds."""
+
+    batch_id: int
+    kind: str
+    dag_id: str
+    run_id: str
+    map_index: int
+    fence: int
+
+
 def deal(
     conn: Connection, *, interval_id: int, holder: Holder, max_batches: int, max_commands: int
 ) -> list[DealtBatch]:
@@ -182,6 +194,35 @@ def take_from_worker(conn: Connection, batch_id: int, *, holder: Holder) -> int 
         return None
     claims.record(conn, holder, fence=row["fence"], batch_id=batch_id)
     return int(row["fence"])
+
+
+def list_abandoned(conn: Connection, *, policy: str, rescue_after: timedelta) -> list[AbandonedBatch]:
+    """List open batches of runs of which nothing was heard for ``rescue_after`` beyond their leases."""
+    rows = fetch_all(conn, "batches", "list_abandoned_batches", policy=policy, rescue_after=rescue_after)
+    return [AbandonedBatch(**row) for row in rows]
+
+
+def take_abandoned(conn: Connection, batch: AbandonedBatch, *, holder: Holder) -> int | None:
+    """Raise the fence over a batch that was listed as abandoned: the new fence; None when it is no longer so."""
+    row = fetch_one(
+        conn,
+        "batches",
+        "take_abandoned_batch",
+        batch_id=batch.batch_id,
+        fence=batch.fence,
+        dag_id=batch.dag_id,
+        run_id=batch.run_id,
+        claimed_by=str(holder),
+    )
+    if row is None:
+        return None
+    claims.record(conn, holder, fence=row["fence"], batch_id=batch.batch_id)
+    return int(row["fence"])
+
+
+def release_expired(conn: Connection) -> list[int]:
+    """Give back leases that have run out; the ids of their batches."""
+    return [row["batch_id"] for row in fetch_all(conn, "batches", "release_expired_batches")]
 
 
 def close(conn: Connection, batch_id: int, *, fence: int) -> bool:

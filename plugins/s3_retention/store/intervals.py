@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 from s3_retention.core.interval import ClaimedInterval, Interval, IntervalState
 from s3_retention.errors import ClaimLostError
 from s3_retention.store import claims
-from s3_retention.store.statements import fetch_one, run
+from s3_retention.store.statements import fetch_all, fetch_one, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -145,3 +145,14 @@ def complete(conn: Connection, interval_id: int) -> bool:
 def release(conn: Connection, interval_id: int, *, holder: Holder) -> None:
     """Give the lease of this run back."""
     run(conn, "intervals", "release_interval", interval_id=interval_id, claimed_by=holder.run)
+
+
+def release_expired(conn: Connection) -> list[int]:
+    """Give back leases that have run out, where no batch is held; the ids of their intervals."""
+    return [row["interval_id"] for row in fetch_all(conn, "intervals", "release_expired_intervals")]
+
+
+def has_live_lease(conn: Connection, *, policy: str) -> bool:
+    """Say whether a run of this policy is under way."""
+    row = fetch_one(conn, "intervals", "find_live_lease", policy=policy)
+    return bool(row and row["is_live"])

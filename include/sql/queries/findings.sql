@@ -1,0 +1,121 @@
+-- name: count_missed_open
+-- Missed intervals that no later run has covered yet.
+SELECT
+    missed_intervals.policy,
+    count(*) AS num_missed,
+    min(missed_intervals.due_at) AS oldest_at,
+    max(missed_intervals.due_at) AS newest_at,
+    array_agg(DISTINCT missed_intervals.cause ORDER BY missed_intervals.cause) AS causes
+FROM s3_retention.missed_intervals
+WHERE missed_intervals.resolved_at IS NULL
+GROUP BY missed_intervals.policy;
+
+-- name: list_watermark_ages
+-- How far each policy is, and when its first interval was claimed: before that it cannot be behind.
+SELECT
+    watermarks.policy,
+    watermarks.completed_through,
+    min(intervals.first_claimed_at) AS first_claimed_at
+FROM s3_retention.watermarks
+LEFT JOIN s3_retention.intervals ON watermarks.policy = intervals.policy
+GROUP BY watermarks.policy;
+
+-- name: count_quarantine_open
+-- What waits in quarantine, by class.
+SELECT
+    quarantine.policy,
+    quarantine.failure_class,
+    count(*) AS num_commands,
+    min(quarantine.first_failed_at) AS oldest_at
+FROM s3_retention.quarantine
+WHERE quarantine.resolved_at IS NULL
+GROUP BY quarantine.policy, quarantine.failure_class;
+
+-- name: list_last_stragglers
+-- The last planned interval of each policy, where it found objects that were due before it.
+SELECT
+    last_planned.policy,
+    last_planned.interval_key,
+    last_planned.num_stragglers
+FROM (
+    SELECT DISTINCT ON (intervals.policy)
+        intervals.policy,
+        intervals.interval_key,
+        intervals.num_stragglers
+    FROM s3_retention.intervals
+    WHERE intervals.state <> 'claimed'
+    ORDER BY intervals.policy ASC, intervals.interval_id DESC
+) AS last_planned
+WHERE last_planned.num_stragglers > 0;
+
+-- name: list_stuck_intervals
+-- Intervals whose scan has begun and is in nobody's hands: it failed, or its run died.
+SELECT
+    intervals.policy,
+    intervals.interval_id,
+    intervals.interval_key,
+    intervals.claimed_by,
+    intervals.first_claimed_at
+FROM s3_retention.intervals
+WHERE
+    intervals.state = 'claimed'
+    AND (intervals.claimed_until IS NULL OR intervals.claimed_until <= s3_retention.clock());
+
+-- name: count_stopped_batches
+-- Batches that a fault of the store, the identity or the policy stopped, and that no run has resumed.
+SELECT
+    batches.policy,
+    batches.stopped_class,
+    count(*) AS num_batches,
+    sum(batches.num_commands) AS num_commands,
+    min(batches.stopped_message) AS message
+FROM s3_retention.batches
+WHERE batches.closed_at IS NULL AND batches.stopped_class IS NOT NULL AND batches.kind = 'cleanup'
+GROUP BY batches.policy, batches.stopped_class;
+
+-- name: see_findings
+-- Opens what is new and freshens what is open: one open row for each policy, kind and subject.
+INSERT INTO s3_retention.findings (policy, kind, subject, detail, opened_at, last_seen_at)
+SELECT
+    seen.policy,
+    seen.kind,
+    seen.subject,
+    seen.detail,
+    %(now)s AS opened_at,
+    %(now)s AS last_seen_at
+FROM
+    unnest(
+        %(policies)s::text[], %(kinds)s::text[], %(subjects)s::text[], %(details)s::jsonb[]
+    ) AS seen (policy, kind, subject, detail)
+ORDER BY seen.policy, seen.kind, seen.subject
+ON CONFLICT (coalesce(policy, ''), kind, subject) WHERE closed_at IS NULL
+DO UPDATE
+    SET
+        detail = excluded.detail,
+        last_seen_at = greatest(findings.last_seen_at, excluded.last_seen_at)
+RETURNING finding_id, opened_at = %(now)s AS is_new;
+
+-- name: close_healed
+-- What is open and was not seen this time has healed.
+UPDATE s3_retention.findings
+SET closed_at = greatest(findings.last_seen_at, %(now)s)
+WHERE findings.closed_at IS NULL AND findings.finding_id <> all(%(finding_ids)s::bigint[]);
+
+-- name: list_unnotified
+-- Open findings that no notifier has taken yet, oldest first.
+SELECT
+    findings.finding_id,
+    findings.policy,
+    findings.kind,
+    findings.subject,
+    findings.detail,
+    findings.opened_at
+FROM s3_retention.findings
+WHERE findings.closed_at IS NULL AND findings.notified_at IS NULL
+ORDER BY findings.finding_id;
+
+-- name: mark_notified
+-- The notifier has taken it.
+UPDATE s3_retention.findings
+SET notified_at = s3_retention.clock()
+WHERE finding_id = %(finding_id)s;

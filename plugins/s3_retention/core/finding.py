@@ -1,0 +1,155 @@
+"""Findings: what a person should know, decided from what the ledger holds. Each says itself in one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from s3_retention.core.durations import format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+Facts = dict[str, Any]
+"""One row of the ledger's answer; its columns are those of the query."""
+
+
+class FindingKind(str, Enum):
+    """What can be found. What each means, and what to do, stands in docs/runbook.md."""
+
+    MISSED_INTERVALS = "missed_intervals"
+    TICKS_UNKNOWN = "ticks_unknown"
+    WATERMARK_AGE = "watermark_age"
+    QUARANTINE_OPEN = "quarantine_open"
+    STRAGGLERS = "stragglers"
+    INTERVAL_STUCK = "interval_stuck"
+    BATCHES_STOPPED = "batches_stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding: at most one is open for each policy, kind and subject. ``detail`` holds plain JSON values."""
+
+    policy: str
+    kind: FindingKind
+    detail: Mapping[str, Any]
+    subject: str = ""
+
+
+def missed_intervals(facts: Facts) -> Finding:
+    """Missed ticks whose time no later run has covered yet."""
+    count, causes = facts["num_missed"], ", ".join(facts["causes"])
+    return _finding(
+        facts,
+        FindingKind.MISSED_INTERVALS,
+        f"{_count(count, 'tick')} did not run ({causes}), the oldest at {facts['oldest_at'].isoformat()}, and no "
+        "later run has covered the time yet",
+        num_missed=count,
+        oldest_at=facts["oldest_at"].isoformat(),
+        newest_at=facts["newest_at"].isoformat(),
+        causes=list(facts["causes"]),
+    )
+
+
+def ticks_unknown(policy: str, timetable: str) -> Finding:
+    """Ticks that nobody can enumerate, so that missed ones are not noticed."""
+    return _finding(
+        {"policy": policy},
+        FindingKind.TICKS_UNKNOWN,
+        f"the ticks of {timetable!r} cannot be told, so that missed ones go unnoticed: see the log of the watch",
+        timetable=timetable,
+    )
+
+
+def watermark_age(facts: Facts, *, max_age: timedelta | None, now: datetime) -> Finding | None:
+    """A watermark that is older than it may be; None where it is young enough, or where there is no limit.
+
+    A policy cannot be behind for longer than since its first claim, however far back that one reached.
+    """
+    since = max(filter(None, (facts["completed_through"], facts["first_claimed_at"])))
+    age = now - since
+    if max_age is None or age <= max_age:
+        return None
+    return _finding(
+        facts,
+        FindingKind.WATERMARK_AGE,
+        f"everything due before {facts['completed_through'].isoformat()} has ended, and nothing since then: "
+        f"behind for {_age(age)}, and {format_duration(max_age)} is the limit",
+        completed_through=facts["completed_through"].isoformat(),
+        age=_age(age),
+        max_age=format_duration(max_age),
+    )
+
+
+def quarantine_open(facts: Facts, *, now: datetime) -> Finding:
+    """Commands that wait in quarantine, one finding for each failure class."""
+    count, age = facts["num_commands"], _age(now - facts["oldest_at"])
+    failure_class = facts["failure_class"]
+    return _finding(
+        facts,
+        FindingKind.QUARANTINE_OPEN,
+        f"{_count(count, 'command')} of class {failure_class} in quarantine, the oldest for {age}",
+        failure_class,
+        num_commands=count,
+        oldest_at=facts["oldest_at"].isoformat(),
+        oldest_age=age,
+    )
+
+
+def stragglers(facts: Facts) -> Finding:
+    """Objects that the last interval found although they were due before it."""
+    count = facts["num_stragglers"]
+    return _finding(
+        facts,
+        FindingKind.STRAGGLERS,
+        f"{_count(count, 'object')} of interval {facts['interval_key']} had been due before it: still present after "
+        "the deadline",
+        num_stragglers=count,
+        interval_key=facts["interval_key"],
+    )
+
+
+def interval_stuck(facts: Facts, *, now: datetime) -> Finding:
+    """An interval whose scan has begun and that nobody holds."""
+    age = _age(now - facts["first_claimed_at"])
+    return _finding(
+        facts,
+        FindingKind.INTERVAL_STUCK,
+        f"interval {facts['interval_key']} was first claimed {age} ago, has no plan, and nobody holds it; last "
+        f"held by {facts['claimed_by']}",
+        interval_id=facts["interval_id"],
+        interval_key=facts["interval_key"],
+        claimed_by=facts["claimed_by"],
+        age=age,
+    )
+
+
+def batches_stopped(facts: Facts) -> Finding:
+    """Batches that wait for the next run because the store, the identity or the policy is at fault."""
+    stopped_class = facts["stopped_class"]
+    return _finding(
+        facts,
+        FindingKind.BATCHES_STOPPED,
+        f"{_count(facts['num_batches'], 'batch', 'batches')} stopped by {stopped_class} ({facts['message']}): the "
+        "rest waits for the next run",
+        stopped_class,
+        num_batches=facts["num_batches"],
+        num_commands=int(facts["num_commands"]),
+        stopped_message=facts["message"],
+    )
+
+
+def _finding(facts: Facts, kind: FindingKind, message: str, subject: str = "", **detail: Any) -> Finding:
+    policy = facts["policy"]
+    return Finding(policy, kind, {"message": f"policy {policy}: {message}", **detail}, subject)
+
+
+def _count(count: int, one: str, many: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _age(age: timedelta) -> str:
+    return format_duration(timedelta(seconds=max(0, int(age.total_seconds()))))

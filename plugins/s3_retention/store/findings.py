@@ -1,0 +1,75 @@
+"""The table ``findings``, and the facts of the ledger behind them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from psycopg.types.json import Jsonb
+
+from s3_retention.store.statements import fetch_all, run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from s3_retention.core.finding import Finding
+    from s3_retention.store.connection import Connection
+    from s3_retention.store.statements import Row
+
+
+def count_missed_open(conn: Connection) -> list[Row]:
+    """Count missed intervals that are not resolved, by policy."""
+    return fetch_all(conn, "findings", "count_missed_open")
+
+
+def list_watermark_ages(conn: Connection) -> list[Row]:
+    """List how far each policy is."""
+    return fetch_all(conn, "findings", "list_watermark_ages")
+
+
+def count_quarantine_open(conn: Connection) -> list[Row]:
+    """Count what waits in quarantine, by policy and failure class."""
+    return fetch_all(conn, "findings", "count_quarantine_open")
+
+
+def list_last_stragglers(conn: Connection) -> list[Row]:
+    """List the last planned interval of each policy where it found stragglers."""
+    return fetch_all(conn, "findings", "list_last_stragglers")
+
+
+def list_stuck_intervals(conn: Connection) -> list[Row]:
+    """List intervals without a plan that nobody holds."""
+    return fetch_all(conn, "findings", "list_stuck_intervals")
+
+
+def count_stopped_batches(conn: Connection) -> list[Row]:
+    """Count stopped batches of cleanups, by policy and class."""
+    return fetch_all(conn, "findings", "count_stopped_batches")
+
+
+def see(conn: Connection, found: Sequence[Finding], *, now: datetime) -> tuple[int, int]:
+    """Open what is new, freshen what is open, and close all else: the number opened, and closed."""
+    rows = fetch_all(
+        conn,
+        "findings",
+        "see_findings",
+        now=now,
+        policies=[one.policy for one in found],
+        kinds=[one.kind.value for one in found],
+        subjects=[one.subject for one in found],
+        details=[Jsonb(dict(one.detail)) for one in found],
+    )
+    num_closed = run(
+        conn, "findings", "close_healed", now=now, finding_ids=[row["finding_id"] for row in rows]
+    )
+    return sum(row["is_new"] for row in rows), num_closed
+
+
+def list_unnotified(conn: Connection) -> list[Row]:
+    """List open findings that no notifier has taken."""
+    return fetch_all(conn, "findings", "list_unnotified")
+
+
+def mark_notified(conn: Connection, finding_id: int) -> None:
+    """Say that the notifier has taken a finding."""
+    run(conn, "findings", "mark_notified", finding_id=finding_id)
