@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ast
-import json
-import os
-import subprocess
-import sys
-import textwrap
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.airflow.child import ROOT, result_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 DAG_FILES = sorted((ROOT / "dags").glob("*.py"))
 MAX_LINES = 100
 MAX_OWN_SECONDS = 0.5
@@ -57,25 +55,14 @@ def read_dags(tmp_path: Path, policies: Path) -> dict[str, Any]:
     """Read the DAG folder in a process of its own, as a DAG processor would: no network, no database."""
     empty = tmp_path / "empty"
     empty.mkdir()
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(READ_DAGS), str(empty), str(ROOT / "dags")],
-        env={
-            "PATH": os.environ["PATH"],
-            "AIRFLOW_HOME": str(tmp_path / "home"),
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
-            "AIRFLOW__S3_RETENTION__POLICIES_DIR": str(policies),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
+    result: dict[str, Any] = result_of(
+        READ_DAGS,
+        str(empty),
+        str(ROOT / "dags"),
+        home=tmp_path / "home",
+        env={"AIRFLOW__S3_RETENTION__POLICIES_DIR": str(policies)},
     )
-    for line in done.stdout.splitlines():
-        if line.startswith("RESULT "):
-            result: dict[str, Any] = json.loads(line.removeprefix("RESULT "))
-            return result
-    raise AssertionError(done.stdout + done.stderr)
+    return result
 
 
 @pytest.fixture(scope="module")

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import textwrap
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from sandbox.ledger import create_ledger
 from sandbox.postgres import postgres
 from sandbox.s3 import s3_server
+from tests.airflow.child import ROOT, result_of
 
-ROOT = Path(__file__).resolve().parents[2]
+if TYPE_CHECKING:
+    from pathlib import Path
+
 POLICY = """
 name: tested
 version: v1
@@ -44,27 +41,15 @@ RUN = """
 
 
 def run_dags(home: Path, env: dict[str, str], *dag_ids: str) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(RUN), str(ROOT / "dags"), *dag_ids],
-        env={
-            "PATH": os.environ["PATH"],
-            "AIRFLOW_HOME": str(home),
-            "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
-            "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
-            **env,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
+    states: list[str] = result_of(
+        RUN,
+        str(ROOT / "dags"),
+        *dag_ids,
+        home=home,
+        env={"AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"), **env},
         timeout=240,
     )
-    for line in done.stdout.splitlines():
-        if line.startswith("RESULT "):
-            states: list[str] = json.loads(line.removeprefix("RESULT "))
-            return states
-    raise AssertionError(done.stdout[-4_000:] + done.stderr[-4_000:])
+    return states
 
 
 def test_simulate_then_enforce_twice_then_redrive_run_task_by_task(tmp_path: Path) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
-import textwrap
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.airflow.child import ROOT, result_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 PACKAGE = ROOT / "plugins" / "s3_retention"
 LOAD = """
     import json, sys
@@ -28,24 +27,8 @@ LOAD = """
 
 def load(tmp_path: Path, component: str) -> dict[str, Any]:
     """Load plugins in a process of its own, as this component of Airflow does."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(LOAD), component],
-        env={
-            "PATH": os.environ["PATH"],
-            "AIRFLOW_HOME": str(tmp_path),
-            "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    for line in done.stdout.splitlines():
-        if line.startswith("RESULT "):
-            result: dict[str, Any] = json.loads(line.removeprefix("RESULT "))
-            return result
-    raise AssertionError(done.stdout + done.stderr)
+    result: dict[str, Any] = result_of(LOAD, component, home=tmp_path)
+    return result
 
 
 @pytest.fixture(scope="module")

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import textwrap
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.airflow.child import ROOT, result_of
+
 UTC = timezone.utc
 
 # A policy's timetable as the ledger holds it, or a DAG's own as Python; from which tick, before which time.
@@ -166,26 +162,16 @@ RUN = """
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(RUN)],
-        input=json.dumps({"policies": POLICY_CASES, "dags": DAG_CASES}),
+    result: dict[str, Any] = result_of(
+        RUN,
+        home=tmp_path_factory.mktemp("home"),
+        stdin=json.dumps({"policies": POLICY_CASES, "dags": DAG_CASES}),
         env={
-            "PATH": os.environ["PATH"],
             "PYTHONPATH": str(ROOT / "plugins"),
-            "AIRFLOW_HOME": str(tmp_path_factory.mktemp("home")),
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": "sqlite:////nowhere/airflow.db",
         },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
     )
-    for line in done.stdout.splitlines():
-        if line.startswith("RESULT "):
-            result: dict[str, Any] = json.loads(line.removeprefix("RESULT "))
-            return result
-    raise AssertionError(done.stdout + done.stderr)
+    return result
 
 
 @pytest.mark.parametrize("name", POLICY_CASES)
