@@ -601,3 +601,10 @@ def test_the_clock_of_a_store_is_read_from_its_answers(world: World) -> None:
     assert at is not None
     assert abs((at - datetime.now(timezone.utc)).total_seconds()) < 60
     assert world.gateway.read_clock("t-never") is None
+
+
+@pytest.mark.parametrize("date", ["Tue, 01 Dec 2026 00:00:00 -0000", "yesterday", None])
+def test_a_date_that_names_no_time_is_none(date: str | None) -> None:
+    headers = {} if date is None else {"date": date}
+    answer = {"ResponseMetadata": {"HTTPHeaders": headers}}
+    assert fake_gateway(head_bucket=lambda **_: answer).read_clock("b") is None

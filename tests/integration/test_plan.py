@@ -532,3 +532,27 @@ def test_the_version_of_a_planned_interval_cannot_be_changed(june: World) -> Non
     plan_of(june, facts("exports/2026-04/a.json"))
     with pytest.raises(psycopg.errors.RestrictViolation, match="its policy version is part of the id"):
         june.root.execute("UPDATE s3_retention.intervals SET policy_version = 'v0'")
+
+
+def test_an_interval_that_was_cut_by_a_clock_ahead_plans_nothing_before_its_end_has_come(
+    world: World,
+) -> None:
+    world = world.under(age=BY_LAST_MODIFIED)
+    world.put("exports/2020-01/young.json", "exports/2020-01/stays.txt")
+    world.set_clock("clock_timestamp() + interval '90 days'")
+    world.claim()
+    # The clock is right again, and agrees with the store's: nothing is due, whatever the interval says.
+    world.set_clock("clock_timestamp()")
+    source = S3Listing(world.gateway, world.bucket, "exports/")
+    with pytest.raises(PlanRefusedError, match="ends in the future"):
+        world.plan(source=source)
+    assert world.value("SELECT count(*) FROM s3_retention.chunks") == 0
+    assert world.value("SELECT position FROM s3_retention.watermarks").year == 1970
+    # Shortened as docs/runbook.md says, it is planned, and the young object stays.
+    world.root.execute(
+        "UPDATE s3_retention.intervals SET ends_at = now(), interval_key = interval_key || ':shortened' "
+        "WHERE interval_id = %(id)s AND state = 'claimed' AND starts_at < now()",
+        {"id": world.interval_id()},
+    )
+    assert world.plan(source=source).num_discovered == 0
+    assert world.keys() == {"exports/2020-01/young.json", "exports/2020-01/stays.txt"}

@@ -43,9 +43,10 @@ class S3Gateway:
         """Read the clock of the store, in whole seconds, from an answer about the bucket; None if it tells none."""
         try:
             headers = self.client.head_bucket(Bucket=bucket)["ResponseMetadata"]["HTTPHeaders"]
-            return parsedate_to_datetime(headers["date"])
+            at = parsedate_to_datetime(headers["date"])
         except (*STORE_ERRORS, KeyError, ValueError):
             return None  # the listing that follows says what is wrong with the store
+        return at if at.tzinfo is not None else None  # "-0000" names no zone (RFC 5322, 3.3)
 
     def list_pages(self, bucket: str, prefix: str) -> Iterator[list[ObjectFacts]]:
         """List everything under a prefix, a page of up to 1,000 at a time, in the store's own order.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from s3_retention.core.holder import Holder
+    from s3_retention.core.interval import Interval
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.sources.s3_listing import CandidateSource
     from s3_retention.store.batches import DealtBatch
@@ -66,7 +67,8 @@ def run(
     """Plan the interval unless it is planned already, and deal open batches to this run.
 
     Raises ``ClaimLostError`` when another run has the interval, ``StoreError`` when the scan is not complete,
-    ``PlanRefusedError`` when the plan would expire everything or the clocks of ledger and store disagree,
+    ``PlanRefusedError`` when the plan would expire everything, the clocks of ledger and store disagree or the
+    interval has not ended yet,
     ``PolicyChangedError`` when the rules changed under the same version. In each case nothing is planned.
     """
     lease = policy.window.lease
@@ -81,6 +83,7 @@ def run(
         fence = intervals.claim(conn, interval_id, policy_version=policy.version, lease=lease, holder=holder)
         ledger_entries.ensure_partition(conn, interval_id=interval_id)
     if claimed.state is IntervalState.CLAIMED:
+        _refuse_future_end(conn, claimed.interval)
 
         def heartbeat() -> None:
             with transaction(conn):
@@ -106,16 +109,12 @@ def simulate(conn: Connection, source: CandidateSource, policy: RetentionPolicy)
     No interval is claimed, no watermark moves, and the rules may still change under the same version.
     """
     ends_at = watermarks.read_clock(conn) - policy.window.safety_delay
-    num_scanned, num_kept = _scan(conn, source, policy, _no_claim)
+    num_scanned, num_kept = _scan(conn, source, policy, lambda: None)
     with transaction(conn):
         counts = _decide(conn, policy, starts_at=policy.start_at or BEGINNING, ends_at=ends_at)
     result = _result(num_scanned, num_kept, counts)
     _refuse_everything(policy, result)
     return result
-
-
-def _no_claim() -> None:
-    """A simulation holds no claim to renew."""
 
 
 def _scan(
@@ -142,6 +141,15 @@ def _scan(
         with transaction(conn):
             plan_candidates.copy(conn, candidates)
     return num_scanned, num_kept
+
+
+def _refuse_future_end(conn: Connection, interval: Interval) -> None:
+    """Refuse an interval that a clock ahead has cut: what is due before its end need not be due now."""
+    if interval.ends_at > watermarks.read_clock(conn):
+        raise PlanRefusedError(
+            f"interval {interval.key} ends in the future: the clock of the ledger was ahead when it was cut, or is "
+            "behind now; nothing was planned: see docs/runbook.md"
+        )
 
 
 def _refuse_skew(policy: RetentionPolicy, store_now: datetime | None, ledger_now: datetime) -> None:
