@@ -66,7 +66,7 @@ def cleanup_dag(policy: RetentionPolicy) -> DAG:
             trigger_rule=TriggerRule.ALL_DONE, doc_md="Parks every command that did not end, with its cause."
         )
         def quarantine_failed() -> dict[str, Any]:
-            return tasks.quarantine_failed("delete_batch")
+            return tasks.quarantine_failed("delete_batch", policy.name)
 
         @task(trigger_rule=TriggerRule.ALL_DONE, doc_md="Counts, checks the balance and closes the slice.")
         def report_run(claim: Any, batches: Any) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 """
-### S3 retention: redrive
+### S3 retention: redrive and replay
 
 Returns quarantined commands through the same delete, quarantine and report tasks that failed them. Trigger it when
 the cause is gone: the permission corrected, the bucket policy lifted, the store back.
@@ -7,7 +7,8 @@ the cause is gone: the permission corrected, the bucket policy lifted, the store
 Every field of the form narrows the selection, and what is left empty selects everything. Each object is looked at and
 decided again under today's policy first: one that is no longer selected, has changed, or is gone already is closed as
 such and not deleted. What fails again goes back to quarantine with its new cause. Two redrives never take the same
-command. To see what waits::
+command. Or **replays one interval**, by its key: everything that is due in that slice of time is listed, decided and
+deleted once more by the rules of today. What the interval has settled is not repeated. To see what waits::
 
     SELECT failure_class, code, key, encode(operation_id, 'hex') FROM s3_retention.quarantine WHERE resolved_at IS NULL
 """
@@ -18,7 +19,7 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import DAG, Param, TriggerRule, task
 
-from s3_retention.runtime import environment, tasks
+from s3_retention.runtime import environment, redriving, tasks
 
 with DAG(
     dag_id="s3_retention_redrive",
@@ -51,15 +52,23 @@ with DAG(
             title="Operation ids",
             description="One a line, 64 hex digits each; empty for all.",
         ),
+        "replay_interval": Param(
+            None,
+            type=["null", "string"],
+            pattern="^cleanup:",
+            title="Or replay one interval",
+            description="Its key, as in s3_retention.intervals: cleanup:<policy>:<start>:<end>. The fields above must "
+            "be empty then.",
+        ),
         "max_commands": Param(
             10_000, type="integer", minimum=1, maximum=100_000, title="At most", description="Oldest first."
         ),
     },
 ) as dag:
 
-    @task(doc_md="Takes the selected rows, each for this run alone.")
-    def select_quarantined(params: dict[str, Any] | None = None) -> list[dict[str, int]]:
-        return tasks.select_quarantined(params or {})
+    @task(doc_md="Takes the selected rows, each for this run alone; or plans the replay of an interval.")
+    def select_commands(params: dict[str, Any] | None = None) -> list[dict[str, int]]:
+        return redriving.select_commands(params or {})
 
     @task(
         map_index_template=environment.BATCH_LABEL,
@@ -74,7 +83,7 @@ with DAG(
 
     @task(trigger_rule=TriggerRule.ALL_DONE, doc_md="Counts and checks the balance.")
     def report_run(batches: Any) -> dict[str, Any]:
-        return tasks.report_redrive(batches)
+        return redriving.report_redrive(batches)
 
-    batches = select_quarantined()
+    batches = select_commands()
     delete_batch.expand(batch=batches) >> quarantine_failed() >> report_run(batches)

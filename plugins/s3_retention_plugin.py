@@ -16,12 +16,14 @@ FORKING_COMPONENTS = frozenset({"scheduler", "celery", "standalone"})
 NEEDED_BY_TASKS = (
     "airflow.providers.amazon.aws.hooks.s3",
     "s3_retention.runtime.tasks",
+    "s3_retention.runtime.redriving",
     "s3_retention.runtime.watching",
     "s3_retention.steps.claim",
     "s3_retention.steps.plan",
     "s3_retention.steps.delete",
     "s3_retention.steps.quarantine",
     "s3_retention.steps.redrive",
+    "s3_retention.steps.replay",
     "s3_retention.steps.report",
     "s3_retention.steps.watch",
 )

@@ -15,7 +15,7 @@ from s3_retention.core.ticks import Tick
 from s3_retention.core.watched import watch_policy
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.sources.s3_listing import S3Listing
-from s3_retention.steps import claim, delete, flag_missed, plan, quarantine, redrive, report, watch
+from s3_retention.steps import claim, delete, flag_missed, plan, quarantine, redrive, replay, report, watch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from s3_retention.core.ticks import TicksBetween
     from s3_retention.s3.gateway import S3Gateway
     from s3_retention.sources.s3_listing import CandidateSource
-    from s3_retention.steps.plan import PlanResult
+    from s3_retention.steps.decide import PlanResult
     from s3_retention.store.connection import Connection
     from sandbox.s3 import S3Server
 
@@ -230,6 +230,7 @@ class World:
             holder("report", run),
             policy=NAME,
             interval_id=self.interval_id() if interval_id is None else interval_id,
+            window=self.policy.window,
         )
 
     def clean(self, run: str = "run-1") -> RunReport:
@@ -252,6 +253,32 @@ class World:
     def redrive(self, run: str = "redrive-1", **what: Any) -> RunReport:
         """A whole redrive run."""
         for batch in self.select(run, **what).batches:
+            self.delete(batch, run, dag=REDRIVE)
+        self.sweep(run, dag=REDRIVE)
+        return self.report_redrive(run)
+
+    def replan(
+        self,
+        interval_key: str | None = None,
+        run: str = "replay-1",
+        *,
+        source: CandidateSource | None = None,
+        max_batches: int = MAX_BATCHES,
+    ) -> PlanResult:
+        """Plan the replay of an interval, which is the newest unless it is named."""
+        return replay.run(
+            self.conn,
+            source or Timeless(self.gateway, self.bucket, "exports/"),
+            self.policy,
+            interval_key or self.interval_key(),
+            Holder(REDRIVE, run, "select"),
+            acted_by="ann",
+            max_batches=max_batches,
+        )
+
+    def replay(self, interval_key: str | None = None, run: str = "replay-1") -> RunReport:
+        """A whole replay run of an interval, which is the newest unless it is named."""
+        for batch in self.replan(interval_key, run).batches:
             self.delete(batch, run, dag=REDRIVE)
         self.sweep(run, dag=REDRIVE)
         return self.report_redrive(run)
@@ -296,6 +323,13 @@ class World:
         """The details of the open findings, by kind and subject."""
         rows = self.rows("SELECT kind, subject, detail FROM s3_retention.findings WHERE closed_at IS NULL")
         return {(row["kind"], row["subject"]): row["detail"] for row in rows}
+
+    def interval_key(self) -> str:
+        """The key of the newest interval."""
+        key: str = self.value(
+            "SELECT interval_key FROM s3_retention.intervals ORDER BY interval_id DESC LIMIT 1"
+        )
+        return key
 
     def interval_id(self) -> int:
         """The id of the newest interval."""
@@ -363,7 +397,7 @@ class World:
 
     def expire_leases(self) -> None:
         """Let every lease be over."""
-        for table in ("intervals", "batches"):
+        for table in ("intervals", "replays", "batches"):
             self.root.execute(
                 f"UPDATE s3_retention.{table} SET claimed_until = '2000-01-01' WHERE claimed_until IS NOT NULL"  # noqa: S608
             )

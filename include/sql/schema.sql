@@ -155,11 +155,13 @@ CREATE TABLE s3_retention.intervals (
     first_claimed_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
     planned_at timestamp with time zone,
     completed_at timestamp with time zone,
+    next_due_at timestamp with time zone,
     CONSTRAINT intervals_check CHECK ((starts_at < ends_at)),
     CONSTRAINT intervals_check1 CHECK ((follows = starts_at)),
     CONSTRAINT intervals_check2 CHECK (((state = 'claimed'::text) = (planned_at IS NULL))),
     CONSTRAINT intervals_check3 CHECK (((state = 'completed'::text) = (completed_at IS NOT NULL))),
     CONSTRAINT intervals_check4 CHECK (((state <> 'completed'::text) OR (claimed_until IS NULL))),
+    CONSTRAINT intervals_check5 CHECK ((next_due_at >= ends_at)),
     CONSTRAINT intervals_num_bytes_check CHECK ((num_bytes >= (0)::numeric)),
     CONSTRAINT intervals_num_discovered_check CHECK ((num_discovered >= 0)),
     CONSTRAINT intervals_num_scanned_check CHECK ((num_scanned >= 0)),
@@ -170,6 +172,8 @@ CREATE TABLE s3_retention.intervals (
 COMMENT ON COLUMN s3_retention.intervals.follows IS 'The end of the interval before, which is the start of this one; NULL for the first of a policy.';
 
 COMMENT ON COLUMN s3_retention.intervals.num_stragglers IS 'Planned objects that were due before the interval starts: still present after their deadline.';
+
+COMMENT ON COLUMN s3_retention.intervals.next_due_at IS 'The first due time at or after the end that the scan saw: then an object waits for a later interval.';
 
 CREATE TABLE s3_retention.ledger_entries (
     interval_id bigint NOT NULL,
@@ -342,10 +346,14 @@ CREATE TABLE s3_retention.claims (
     map_index integer NOT NULL,
     try_number integer NOT NULL,
     claimed_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
-    CONSTRAINT claims_check CHECK ((num_nonnulls(interval_id, batch_id) = 1))
+    generation integer DEFAULT 0 NOT NULL,
+    CONSTRAINT claims_check CHECK ((num_nonnulls(interval_id, batch_id) = 1)),
+    CONSTRAINT claims_generation_check CHECK ((generation >= 0))
 );
 
 COMMENT ON TABLE s3_retention.claims IS 'Who held an interval or a batch under which fence. Append-only.';
+
+COMMENT ON COLUMN s3_retention.claims.generation IS 'Of a claim on the replay of an interval, its generation; else 0.';
 
 ALTER TABLE s3_retention.claims ALTER COLUMN claim_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME s3_retention.claims_claim_id_seq
@@ -356,13 +364,44 @@ ALTER TABLE s3_retention.claims ALTER COLUMN claim_id ADD GENERATED ALWAYS AS ID
     CACHE 1
 );
 
+CREATE TABLE s3_retention.replays (
+    interval_id bigint NOT NULL,
+    generation integer NOT NULL,
+    policy text NOT NULL,
+    policy_version text NOT NULL,
+    state text DEFAULT 'claimed'::text NOT NULL,
+    claimed_by text,
+    claimed_until timestamp with time zone,
+    fence bigint DEFAULT 1 NOT NULL,
+    acted_by text,
+    num_scanned bigint,
+    num_discovered bigint,
+    num_bytes numeric,
+    num_kept_by_reason jsonb,
+    first_claimed_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    planned_at timestamp with time zone,
+    completed_at timestamp with time zone,
+    CONSTRAINT replays_check CHECK (((state = 'claimed'::text) = (planned_at IS NULL))),
+    CONSTRAINT replays_check1 CHECK (((state = 'completed'::text) = (completed_at IS NOT NULL))),
+    CONSTRAINT replays_check2 CHECK (((state <> 'completed'::text) OR (claimed_until IS NULL))),
+    CONSTRAINT replays_generation_check CHECK ((generation >= 1)),
+    CONSTRAINT replays_num_bytes_check CHECK ((num_bytes >= (0)::numeric)),
+    CONSTRAINT replays_num_discovered_check CHECK ((num_discovered >= 0)),
+    CONSTRAINT replays_num_scanned_check CHECK ((num_scanned >= 0)),
+    CONSTRAINT replays_state_check CHECK ((state = ANY (ARRAY['claimed'::text, 'planned'::text, 'completed'::text])))
+);
+
+COMMENT ON TABLE s3_retention.replays IS 'Second and later plans of a completed interval, bounded on both sides. The first plan is generation 0.';
+
+COMMENT ON COLUMN s3_retention.replays.acted_by IS 'Who asked for it, as Airflow knows; NULL where it does not.';
+
 CREATE VIEW s3_retention.commands AS
  SELECT chunks.chunk_id,
     chunks.batch_id,
     chunks.interval_id,
     chunks.generation,
     intervals.policy,
-    intervals.policy_version,
+    COALESCE(replays.policy_version, intervals.policy_version) AS policy_version,
     chunks.tenant,
     chunks.bucket,
     one.key,
@@ -374,10 +413,11 @@ CREATE VIEW s3_retention.commands AS
     one.group_key,
     operation.operation_id,
     s3_retention.command_id(operation.operation_id, one.version_id, one.etag, one.last_modified_at, one.size) AS command_id
-   FROM (((s3_retention.chunks
+   FROM ((((s3_retention.chunks
      JOIN s3_retention.intervals ON ((chunks.interval_id = intervals.interval_id)))
+     LEFT JOIN s3_retention.replays ON (((chunks.interval_id = replays.interval_id) AND (chunks.generation = replays.generation))))
      CROSS JOIN LATERAL UNNEST(chunks.keys, chunks.version_ids, chunks.etags, chunks.sizes, chunks.last_modified_ats, chunks.due_ats, chunks.group_keys) one(key, version_id, etag, size, last_modified_at, due_at, group_key))
-     CROSS JOIN LATERAL ( SELECT s3_retention.operation_id(chunks.bucket, one.key, intervals.policy_version) AS operation_id) operation);
+     CROSS JOIN LATERAL ( SELECT s3_retention.operation_id(chunks.bucket, one.key, COALESCE(replays.policy_version, intervals.policy_version)) AS operation_id) operation);
 
 COMMENT ON VIEW s3_retention.commands IS 'The planned commands one by one, out of their chunks.';
 
@@ -445,6 +485,19 @@ CREATE TABLE s3_retention.keepers (
 
 COMMENT ON TABLE s3_retention.keepers IS 'Per group with a planned delete, the objects whose presence allows it; looked at again before each delete.';
 
+CREATE TABLE s3_retention.late_runs (
+    policy text NOT NULL,
+    dag_id text NOT NULL,
+    run_id text NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    deadline_at timestamp with time zone NOT NULL,
+    flagged_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL
+);
+
+COMMENT ON TABLE s3_retention.late_runs IS 'Runs that had not ended at the deadline of their policy. One row each, however often Airflow says so.';
+
+COMMENT ON COLUMN s3_retention.late_runs.due_at IS 'The tick that the run is for.';
+
 CREATE TABLE s3_retention.missed_intervals (
     policy text NOT NULL,
     due_at timestamp with time zone NOT NULL,
@@ -511,10 +564,21 @@ CREATE TABLE s3_retention.run_reports (
     interval_id bigint,
     counts jsonb NOT NULL,
     is_balanced boolean NOT NULL,
-    reported_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL
+    reported_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    unclaimed_since timestamp with time zone,
+    num_drained bigint,
+    num_remaining bigint,
+    CONSTRAINT run_reports_num_drained_check CHECK ((num_drained >= 0)),
+    CONSTRAINT run_reports_num_remaining_check CHECK ((num_remaining >= 0))
 );
 
 COMMENT ON TABLE s3_retention.run_reports IS 'What each run said at its end; a cleared run reports again. Append-only.';
+
+COMMENT ON COLUMN s3_retention.run_reports.unclaimed_since IS 'Of a cleanup: the due time from which on, at the report, no interval had claimed what was due.';
+
+COMMENT ON COLUMN s3_retention.run_reports.num_drained IS 'Of a cleanup: the commands of the run that ended, in the ledger or in quarantine.';
+
+COMMENT ON COLUMN s3_retention.run_reports.num_remaining IS 'Of a cleanup: the planned commands of the interval that wait for the next run.';
 
 ALTER TABLE s3_retention.run_reports ALTER COLUMN report_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME s3_retention.run_reports_report_id_seq
@@ -597,12 +661,16 @@ CREATE TABLE s3_retention.watermarks (
     "position" timestamp with time zone NOT NULL,
     completed_through timestamp with time zone NOT NULL,
     updated_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
-    CONSTRAINT watermarks_check CHECK ((completed_through <= "position"))
+    num_claim_conflicts bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT watermarks_check CHECK ((completed_through <= "position")),
+    CONSTRAINT watermarks_num_claim_conflicts_check CHECK ((num_claim_conflicts >= 0))
 );
 
 COMMENT ON COLUMN s3_retention.watermarks."position" IS 'One complete scan has decided everything that was due before this time.';
 
 COMMENT ON COLUMN s3_retention.watermarks.completed_through IS 'Every command of the intervals before this time is settled or in quarantine.';
+
+COMMENT ON COLUMN s3_retention.watermarks.num_claim_conflicts IS 'How often a run wanted the interval of this policy while another live run held it.';
 
 ALTER TABLE ONLY s3_retention.alembic_version
     ADD CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num);
@@ -623,7 +691,7 @@ ALTER TABLE ONLY s3_retention.claims
     ADD CONSTRAINT claims_batch_id_fence_key UNIQUE (batch_id, fence);
 
 ALTER TABLE ONLY s3_retention.claims
-    ADD CONSTRAINT claims_interval_id_fence_key UNIQUE (interval_id, fence);
+    ADD CONSTRAINT claims_interval_id_generation_fence_key UNIQUE (interval_id, generation, fence);
 
 ALTER TABLE ONLY s3_retention.claims
     ADD CONSTRAINT claims_pkey PRIMARY KEY (claim_id);
@@ -646,6 +714,9 @@ ALTER TABLE ONLY s3_retention.intervals
 ALTER TABLE ONLY s3_retention.intervals
     ADD CONSTRAINT intervals_policy_starts_at_key UNIQUE (policy, starts_at);
 
+ALTER TABLE ONLY s3_retention.late_runs
+    ADD CONSTRAINT late_runs_pkey PRIMARY KEY (dag_id, run_id);
+
 ALTER TABLE ONLY s3_retention.ledger_entries
     ADD CONSTRAINT ledger_entries_pkey PRIMARY KEY (interval_id, generation, command_id);
 
@@ -663,6 +734,9 @@ ALTER TABLE ONLY s3_retention.quarantine
 
 ALTER TABLE ONLY s3_retention.quarantine
     ADD CONSTRAINT quarantine_pkey PRIMARY KEY (quarantine_id);
+
+ALTER TABLE ONLY s3_retention.replays
+    ADD CONSTRAINT replays_pkey PRIMARY KEY (interval_id, generation);
 
 ALTER TABLE ONLY s3_retention.run_reports
     ADD CONSTRAINT run_reports_pkey PRIMARY KEY (report_id);
@@ -692,6 +766,8 @@ CREATE UNIQUE INDEX intervals_one_unfinished ON s3_retention.intervals USING btr
 
 CREATE INDEX keepers_group ON s3_retention.keepers USING btree (interval_id, generation, hashtextextended(group_key, (0)::bigint));
 
+CREATE INDEX late_runs_time ON s3_retention.late_runs USING btree (policy, due_at);
+
 CREATE INDEX ledger_entries_batch ON ONLY s3_retention.ledger_entries USING btree (batch_id, outcome);
 
 CREATE INDEX missed_intervals_open ON s3_retention.missed_intervals USING btree (policy, due_at) WHERE (resolved_at IS NULL);
@@ -702,6 +778,10 @@ CREATE INDEX quarantine_open ON s3_retention.quarantine USING btree (policy, key
 
 CREATE INDEX quarantine_redrive ON s3_retention.quarantine USING btree (redrive_batch_id);
 
+CREATE UNIQUE INDEX replays_one_unfinished ON s3_retention.replays USING btree (interval_id) WHERE (state <> 'completed'::text);
+
+CREATE INDEX run_reports_policy ON s3_retention.run_reports USING btree (policy, report_id) WHERE (interval_id IS NOT NULL);
+
 CREATE INDEX run_reports_run ON s3_retention.run_reports USING btree (run_id, dag_id);
 
 CREATE INDEX watch_passes_time ON s3_retention.watch_passes USING btree (passed_at);
@@ -711,6 +791,10 @@ CREATE TRIGGER claims_append_only BEFORE DELETE OR UPDATE ON s3_retention.claims
 CREATE TRIGGER claims_not_truncated BEFORE TRUNCATE ON s3_retention.claims FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER intervals_keep_their_version BEFORE UPDATE OF policy_version ON s3_retention.intervals FOR EACH ROW WHEN (((old.state <> 'claimed'::text) AND (new.policy_version <> old.policy_version))) EXECUTE FUNCTION s3_retention.refuse_other_version();
+
+CREATE TRIGGER late_runs_append_only BEFORE DELETE OR UPDATE ON s3_retention.late_runs FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER late_runs_not_truncated BEFORE TRUNCATE ON s3_retention.late_runs FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER ledger_entries_append_only BEFORE DELETE OR UPDATE ON s3_retention.ledger_entries FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
@@ -727,6 +811,8 @@ CREATE TRIGGER policy_versions_not_truncated BEFORE TRUNCATE ON s3_retention.pol
 CREATE TRIGGER quarantine_events_append_only BEFORE DELETE OR UPDATE ON s3_retention.quarantine_events FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER quarantine_events_not_truncated BEFORE TRUNCATE ON s3_retention.quarantine_events FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER replays_keep_their_version BEFORE UPDATE OF policy_version ON s3_retention.replays FOR EACH ROW WHEN (((old.state <> 'claimed'::text) AND (new.policy_version <> old.policy_version))) EXECUTE FUNCTION s3_retention.refuse_other_version();
 
 CREATE TRIGGER run_reports_append_only BEFORE DELETE OR UPDATE ON s3_retention.run_reports FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
@@ -774,6 +860,12 @@ ALTER TABLE ONLY s3_retention.quarantine
 ALTER TABLE ONLY s3_retention.quarantine
     ADD CONSTRAINT quarantine_redrive_batch_id_fkey FOREIGN KEY (redrive_batch_id) REFERENCES s3_retention.batches(batch_id);
 
+ALTER TABLE ONLY s3_retention.replays
+    ADD CONSTRAINT replays_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
+
+ALTER TABLE ONLY s3_retention.replays
+    ADD CONSTRAINT replays_policy_policy_version_fkey FOREIGN KEY (policy, policy_version) REFERENCES s3_retention.policy_versions(policy, policy_version);
+
 ALTER TABLE ONLY s3_retention.run_reports
     ADD CONSTRAINT run_reports_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
 
@@ -817,6 +909,8 @@ GRANT UPDATE(num_kept_by_reason) ON TABLE s3_retention.intervals TO s3_retention
 GRANT UPDATE(planned_at) ON TABLE s3_retention.intervals TO s3_retention_writer;
 
 GRANT UPDATE(completed_at) ON TABLE s3_retention.intervals TO s3_retention_writer;
+
+GRANT UPDATE(next_due_at) ON TABLE s3_retention.intervals TO s3_retention_writer;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.ledger_entries TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.ledger_entries TO s3_retention_reader;
@@ -883,6 +977,31 @@ GRANT UPDATE(released_at) ON TABLE s3_retention.batches TO s3_retention_writer;
 GRANT SELECT,INSERT ON TABLE s3_retention.claims TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.claims TO s3_retention_reader;
 
+GRANT SELECT,INSERT ON TABLE s3_retention.replays TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.replays TO s3_retention_reader;
+
+GRANT UPDATE(policy_version) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(state) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(claimed_by) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(claimed_until) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(fence) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(num_scanned) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(num_discovered) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(num_bytes) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(num_kept_by_reason) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(planned_at) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(completed_at) ON TABLE s3_retention.replays TO s3_retention_writer;
+
 GRANT SELECT ON TABLE s3_retention.commands TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.commands TO s3_retention_reader;
 
@@ -914,6 +1033,9 @@ GRANT UPDATE(closed_at) ON TABLE s3_retention.findings TO s3_retention_writer;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.keepers TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.keepers TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.late_runs TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.late_runs TO s3_retention_reader;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.missed_intervals TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.missed_intervals TO s3_retention_reader;
@@ -960,3 +1082,5 @@ GRANT UPDATE("position") ON TABLE s3_retention.watermarks TO s3_retention_writer
 GRANT UPDATE(completed_through) ON TABLE s3_retention.watermarks TO s3_retention_writer;
 
 GRANT UPDATE(updated_at) ON TABLE s3_retention.watermarks TO s3_retention_writer;
+
+GRANT UPDATE(num_claim_conflicts) ON TABLE s3_retention.watermarks TO s3_retention_writer;

@@ -62,6 +62,10 @@ class PlanRefusedError(S3RetentionError):
     """The plan was refused before its first delete."""
 
 
+class ReplayRefusedError(S3RetentionError):
+    """The interval cannot be replayed; nothing was planned or deleted."""
+
+
 class NotPlannedError(S3RetentionError):
     """The interval has no plan, so nothing was deleted; the next run scans it again."""
 

@@ -86,6 +86,7 @@ def test_a_dag_file_holds_flow_only(file: Path) -> None:
     # The type of an argument is named under TYPE_CHECKING; nothing else of ours is reached but runtime.
     assert ours <= {
         "s3_retention.runtime.environment",
+        "s3_retention.runtime.redriving",
         "s3_retention.runtime.tasks",
         "s3_retention.runtime.watching",
         "s3_retention.core.policy.RetentionPolicy",
@@ -120,7 +121,7 @@ def test_the_cleanup_flows_from_claim_to_report(shipped: dict[str, Any]) -> None
 
 def test_the_redrive_flows_through_the_same_tasks(shipped: dict[str, Any]) -> None:
     assert shipped["dags"]["s3_retention_redrive"]["tasks"] == {
-        "select_quarantined": ["delete_batch", "report_run"],
+        "select_commands": ["delete_batch", "report_run"],
         "delete_batch": ["quarantine_failed"],
         "quarantine_failed": ["report_run"],
         "report_run": [],

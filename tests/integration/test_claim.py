@@ -260,3 +260,11 @@ def test_a_refusal_of_the_ledger_names_constraint_and_sqlstate_and_no_sql(world:
         "the ledger refused a statement: duplicate key value violates unique constraint "
         '"intervals_one_root" (SQLSTATE 23505, constraint intervals_one_root)'
     )
+
+
+def test_a_run_that_finds_the_interval_held_is_counted_as_a_conflict(world: World) -> None:
+    world.claim("run-1")
+    for _ in range(2):
+        world.claim("run-1")
+        assert world.claim("run-2").status.value == "observed"
+    assert world.value("SELECT num_claim_conflicts FROM s3_retention.watermarks") == 2

@@ -568,3 +568,36 @@ def test_a_batch_whose_policy_or_store_cannot_be_used_is_stopped_and_nothing_is_
     with pytest.raises(BatchStoppedError, match="1 commands stay pending for the next run"):
         world.report()
     assert world.clean("run-2").num_by_outcome == {"deleted": 1}
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_worker_that_waits_for_a_slow_store_renews_its_lease_or_notices_that_it_lost_its_claim(
+    world: World, monkeypatch: pytest.MonkeyPatch, is_lost: bool
+) -> None:
+    monkeypatch.setattr(delete, "HEARTBEATS_PER_LEASE", 60_000)  # one each hundredth of a second
+    world.put(A)
+    (batch,) = world.planned().batches
+    has_tried = threading.Event()
+    real = batches.renew
+
+    def renew(*arguments: Any, **more: Any) -> None:
+        try:
+            real(*arguments, **more)
+        finally:
+            has_tried.set()
+
+    def slow(**arguments: Any) -> Any:
+        if is_lost:
+            world.root.execute("UPDATE s3_retention.batches SET fence = fence + 1")
+        has_tried.clear()
+        assert has_tried.wait(10)
+        return world.gateway.client.delete_objects(**arguments)
+
+    monkeypatch.setattr(batches, "renew", renew)
+    slowly = world.through(faulty_gateway(world.gateway, delete_objects=slow))
+    if is_lost:
+        with pytest.raises(ClaimLostError):
+            slowly.delete(batch)
+        assert world.outcomes() == {}
+    else:
+        assert slowly.delete(batch).num_by_outcome == {"deleted": 1}

@@ -23,7 +23,7 @@ from s3_retention.errors import (
 )
 from s3_retention.sources.s3_listing import S3Listing
 from s3_retention.steps import plan
-from s3_retention.steps.plan import PlanResult
+from s3_retention.steps.decide import PlanResult
 from s3_retention.store import chunks, intervals, plan_candidates
 from s3_retention.store.connection import transaction
 from tests.factories import (
@@ -94,6 +94,7 @@ def test_what_is_due_is_planned_and_the_rest_is_counted_by_reason(june: World) -
         num_bytes=7,
         num_stragglers=0,
         num_kept_by_reason={"not_due": 1, "not_selected": 1, "date_not_parsable": 1, "key_not_recordable": 1},
+        next_due_at=datetime(2026, 7, 1, tzinfo=UTC),
         batches=planned.batches,
     )
     assert planned_keys(june) == ["exports/2026-03/b.json", "exports/2026-04/a.json"]
@@ -251,7 +252,9 @@ def test_sql_keeps_the_same_newest_of_each_group_as_python(
     with transaction(conn):
         plan_candidates.begin(conn)
         plan_candidates.copy(conn, candidates)
-        plan_candidates.decide(conn, policy="p", keep_latest=n, ends_at=JUNE)
+        plan_candidates.decide(
+            conn, policy="p", policy_version="v1", keep_latest=n, not_before=None, ends_at=JUNE
+        )
         rows = conn.execute("SELECT key, reason FROM plan_decisions").fetchall()
     assert {row["key"] for row in rows if row["reason"] == "kept_latest"} == {
         one.facts.ref.key for one in keep_latest(candidates, n)

@@ -42,16 +42,22 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
         (
             "after_id batch_id batch_number chunk_id chunk_size chunks_per_batch fence finding_id generation "
             "interval_id keep_latest map_index max_batches max_commands max_rows num_bytes num_commands num_discovered "
-            "num_scanned num_stragglers try_number"
+            "num_drained num_remaining num_scanned num_stragglers try_number"
         ),
     ),
-    (NOW, "due_at ends_at interval_ends_at interval_starts_at last_tick_at now start_at starts_at"),
+    (
+        NOW,
+        (
+            "deadline_at due_at ends_at interval_ends_at interval_starts_at last_tick_at next_due_at not_before now "
+            "start_at starts_at unclaimed_since"
+        ),
+    ),
     (True, "is_balanced"),
     (timedelta(minutes=10), "heartbeat lease rescue_after safety_delay"),
     (Jsonb({}), "counts did num_kept_by_reason"),
-    ([1], "attempts finding_ids generations interval_ids quarantine_ids sizes"),
+    ([1], "attempts earlier_generations finding_ids generations interval_ids quarantine_ids sizes"),
     ([Jsonb({})], "details"),
-    ([NOW], "due_ats last_modified_ats"),
+    ([NOW], "befores due_ats last_modified_ats"),
     ([b"x" * 32], "command_ids operation_ids"),
     (
         ["text"],

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
 from s3_retention.errors import ClaimLostError, LedgerError
 from s3_retention.steps import flag_missed, quarantine
-from s3_retention.store import batches, findings, intervals, ledger_entries
+from s3_retention.store import batches, findings, intervals, late_runs, ledger_entries
 from tests.factories import CLEANUP, REDRIVE, World, a_policy, holder
 from tests.fakes import faulty_gateway, one_after_another, refusal
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from s3_retention.store.batches import DealtBatch
 
 A, B, C = (f"exports/2020-01/{name}.json" for name in "abc")
+NOW = datetime(2026, 6, 10, 12, tzinfo=timezone.utc)
 LEASE = timedelta(minutes=10)
 LATER = "clock_timestamp() + interval '25 minutes'"
 
@@ -313,6 +314,57 @@ def test_a_watermark_that_stands_still_is_found_after_two_periods(world: World) 
         assert (("watermark_age", "") in world.open_findings()) is found
     world.watch(scheduled.under(window={"max_age": "4d"}).policy)
     assert ("watermark_age", "") not in world.open_findings()
+
+
+def test_what_waits_too_long_is_warned_of_at_four_fifths_of_its_limit_and_never_dropped(world: World) -> None:
+    short = world.under(limits={"allow_expire_everything": True, "max_command_age": "10h"}, batch={"size": 1})
+    world.s3.deny(world.bucket, [A])
+    world.put(A, B)
+    first, _ = short.planned().batches
+    short.delete(first)
+    short.sweep()
+    for hours, is_found in ((7, False), (9, True), (11, True)):
+        world.set_clock(f"clock_timestamp() + interval '{hours} hours'")
+        short.watch()
+        found = {subject for kind, subject in world.open_findings() if kind == "age_limit"}
+        assert found == ({"commands", "quarantine"} if is_found else set())
+    limits = {subject: one for (kind, subject), one in world.open_findings().items() if kind == "age_limit"}
+    assert {subject: one["num_commands"] for subject, one in limits.items()} == {
+        "commands": 1,
+        "quarantine": 1,
+    }
+    assert all("over the limit of 10h; nothing is dropped" in one["message"] for one in limits.values())
+    assert world.balance() == (2, 0, 0, 0, 0, 1, 1)
+    world.under(limits={"max_command_age": None}).watch()
+    assert "age_limit" not in {kind for kind, _ in world.open_findings()}
+
+
+def test_commands_of_a_policy_whose_file_is_gone_are_found_until_it_is_back(world: World) -> None:
+    one_batch(world, A, B)
+    world.watch()
+    assert world.open_findings() == {}
+    world.watch(a_policy(name="another"))
+    found = world.open_findings()[("no_policy_file", "")]
+    assert (found["num_batches"], found["num_commands"]) == (1, 2)
+    world.watch()
+    assert world.open_findings() == {}
+
+
+def test_a_late_run_is_found_once_and_until_it_has_reported(world: World) -> None:
+    world.watch()
+    flag: dict[str, Any] = {"policy": world.policy.name, "dag_id": CLEANUP, "due_at": NOW, "deadline_at": NOW}
+    assert late_runs.insert(world.conn, run_id="run-1", **flag)
+    assert not late_runs.insert(world.conn, run_id="run-1", **flag)
+    assert late_runs.insert(world.conn, run_id="run-2", **flag)
+    assert world.watch().num_opened == 2
+    assert world.watch().num_opened == 0
+    world.clean("run-1")
+    world.watch()
+    # The first has reported. The second died, and the first has covered its time.
+    assert world.open_findings() == {}
+    late_runs.insert(world.conn, run_id="run-1", **flag | {"dag_id": "another"})
+    world.watch()
+    assert ("late_run", "run-1") in world.open_findings()
 
 
 def test_findings_wait_for_their_notifier_while_they_are_open(world: World) -> None:

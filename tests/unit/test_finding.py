@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from s3_retention.core import finding
+from s3_retention.core.capacity import Capacity
 
 if TYPE_CHECKING:
     from s3_retention.core.finding import Finding
@@ -98,6 +100,53 @@ FOUND: dict[str, tuple[Finding, str, str]] = {
         "auth",
         "2 batches stopped by auth (ExpiredToken): the rest waits for the next run",
     ),
+    "near the age limit": (
+        finding.age_limit(
+            {"policy": "p", "num_commands": 3, "oldest_at": NOW - timedelta(days=12)},
+            "quarantine",
+            limit=14 * DAY,
+            now=NOW,
+        ),
+        "quarantine",
+        "3 commands in quarantine, the oldest for 12 d, near the limit of 14d; nothing is dropped",
+    ),
+    "over the age limit": (
+        finding.age_limit(
+            {"policy": "p", "num_commands": 1, "oldest_at": NOW - timedelta(days=14, hours=4)},
+            "commands",
+            limit=14 * DAY,
+            now=NOW,
+        ),
+        "commands",
+        "1 command planned and not ended, the oldest for 14 d 4 h, over the limit of 14d; nothing is dropped",
+    ),
+    "no policy file": (
+        finding.no_policy_file({"policy": "p", "num_commands": 1200, "num_batches": 1}),
+        "",
+        (
+            "1,200 commands in 1 batch planned and not ended, and there is no policy file by which a run could end "
+            "them"
+        ),
+    ),
+    "replay": (
+        finding.replay_unfinished(
+            {
+                "policy": "p",
+                "interval_id": 7,
+                "generation": 2,
+                "interval_key": "k",
+                "claimed_by": "d/r",
+                "first_claimed_at": NOW - DAY,
+                "num_commands": 9,
+            },
+            now=NOW,
+        ),
+        "7/2",
+        (
+            "the replay of k was begun 1 d ago and is not ended, and nobody holds it: 9 commands wait; replay the "
+            "same interval again, which resumes it"
+        ),
+    ),
 }
 
 
@@ -107,3 +156,62 @@ def test_a_finding_says_itself_in_one_sentence_and_holds_plain_values(name: str)
     assert found.subject == subject
     detail: dict[str, Any] = json.loads(json.dumps(dict(found.detail)))
     assert detail["message"] == f"policy p: {message}"
+
+
+def test_an_object_that_is_due_for_too_long_without_an_interval_is_found() -> None:
+    facts = {"policy": "p", "next_due_at": NOW - DAY}
+    assert finding.oldest_unclaimed(facts, max_age=DAY, now=NOW) is None
+    assert finding.oldest_unclaimed(facts, max_age=None, now=NOW + 9 * DAY) is None
+    assert finding.oldest_unclaimed({"policy": "p", "next_due_at": None}, max_age=DAY, now=NOW) is None
+    found = finding.oldest_unclaimed(facts, max_age=DAY, now=NOW + timedelta(hours=3, minutes=12))
+    assert found is not None
+    assert found.detail["message"] == (
+        "policy p: the oldest unclaimed object has been due for 1 d 3 h, and 1d is the limit"
+    )
+
+
+LATE = {
+    "policy": "p",
+    "run_id": "r",
+    "due_at": NOW - DAY,
+    "deadline_at": NOW,
+    "ended_at": None,
+    "completed_through": None,
+    "is_new": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_found"),
+    [
+        ({}, True),
+        ({"is_new": True, "ended_at": NOW}, True),
+        ({"completed_through": NOW - DAY - timedelta(minutes=3)}, True),
+        ({"completed_through": NOW - DAY - timedelta(minutes=2)}, False),
+        ({"completed_through": NOW, "is_new": True}, True),
+    ],
+    ids=["under way", "ended, not told yet", "not covered", "covered", "covered, not told yet"],
+)
+def test_a_late_run_is_found_until_it_has_ended_or_its_time_is_covered_and_at_least_once(
+    changes: dict[str, Any], is_found: bool
+) -> None:
+    found = finding.late_run(LATE | changes, safety_delay=timedelta(minutes=2))
+    assert (found is not None) == is_found
+    if found is not None:
+        assert found.subject == "r"
+        assert "run r is late: its deadline was 2026-06-10T12:00:00+00:00, and it " in found.detail["message"]
+
+
+def test_only_a_policy_that_falls_behind_is_found() -> None:
+    slow = Capacity(timedelta(minutes=192), timedelta(minutes=4), 120.4, 100.2, is_falling_behind=True)
+    found = finding.falling_behind("p", slow)
+    assert found is not None
+    assert found.detail == {
+        "message": "policy p: falling behind: oldest unclaimed object is 3 h 12 min old and grows by 4 min per run; "
+        "120 commands fall due per run and 100 are drained",
+        "age": "3h12m",
+        "growth_per_run": "4m",
+        "num_arriving_per_run": 120,
+        "num_drained_per_run": 100,
+    }
+    assert finding.falling_behind("p", replace(slow, is_falling_behind=False)) is None

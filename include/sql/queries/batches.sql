@@ -1,6 +1,7 @@
 -- name: deal_batches
--- Open batches of an interval go to this run, in order and up to its limits; a stop of an earlier run is
--- wiped, since a new run may try again. The first batch goes even when it is over the limit alone.
+-- Open batches of one plan of an interval go to this run, in order and up to its limits; a stop of an
+-- earlier run is wiped, since a new run may try again. The first batch goes even when it is over the limit
+-- alone.
 WITH open_batch AS (
     SELECT
         batches.batch_id,
@@ -9,6 +10,7 @@ WITH open_batch AS (
     FROM s3_retention.batches
     WHERE
         batches.interval_id = %(interval_id)s
+        AND batches.generation = %(generation)s
         AND batches.closed_at IS NULL
 )
 
@@ -61,9 +63,12 @@ WHERE batches.run_id = %(run_id)s AND batches.dag_id = %(dag_id)s
 ORDER BY batches.map_index, batches.batch_id;
 
 -- name: count_remaining
--- Planned commands in batches of an interval that no run has been dealt, or that are still open.
+-- Planned commands in batches of one plan of an interval that no run has been dealt, or that are still open.
 SELECT coalesce(sum(batches.num_commands), 0) AS num_commands FROM s3_retention.batches
-WHERE batches.interval_id = %(interval_id)s AND batches.closed_at IS NULL;
+WHERE
+    batches.interval_id = %(interval_id)s
+    AND batches.generation = %(generation)s
+    AND batches.closed_at IS NULL;
 
 -- name: claim_batch
 -- A new try takes the batch at once, under a new fence, without waiting for the lease of the try before it.
@@ -107,6 +112,13 @@ SET
     stopped_message = %(stopped_message)s,
     claimed_until = NULL,
     released_at = s3_retention.clock()
+WHERE batch_id = %(batch_id)s AND fence = %(fence)s AND closed_at IS NULL
+RETURNING batch_id;
+
+-- name: renew_batch
+-- The heartbeat of a worker that waits for the store. No row: the claim is lost.
+UPDATE s3_retention.batches
+SET claimed_until = s3_retention.clock() + %(lease)s
 WHERE batch_id = %(batch_id)s AND fence = %(fence)s AND closed_at IS NULL
 RETURNING batch_id;
 
@@ -159,8 +171,8 @@ RETURNING batch_id;
 
 -- name: list_abandoned_batches
 -- Open batches of runs that are over: for rescue_after, no batch of the run had a lease, was dealt or closed,
--- and nobody holds the interval. Of a cleanup only what its run had claimed: what none had, and what was
--- stopped, is resumed by the next run. No other run resumes a redrive: of it, everything.
+-- and nobody holds the interval or its replay. Of a cleanup only what its run had claimed: what none had, and
+-- what was stopped, is resumed by the next run. No other run resumes a redrive: of it, everything.
 SELECT
     batches.batch_id,
     batches.kind,
@@ -199,6 +211,13 @@ WHERE
         WHERE
             intervals.interval_id = batches.interval_id
             AND intervals.claimed_until > s3_retention.clock()
+    )
+    AND NOT EXISTS (
+        SELECT 1 FROM s3_retention.replays
+        WHERE
+            replays.interval_id = batches.interval_id
+            AND replays.generation = batches.generation
+            AND replays.claimed_until > s3_retention.clock()
     )
 ORDER BY batches.batch_id;
 

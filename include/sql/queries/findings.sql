@@ -73,6 +73,98 @@ FROM s3_retention.batches
 WHERE batches.closed_at IS NULL AND batches.stopped_class IS NOT NULL AND batches.kind = 'cleanup'
 GROUP BY batches.policy, batches.stopped_class;
 
+-- name: list_unclaimed
+-- From which due time on each policy has an object waiting that no interval has claimed, as its last scan
+-- saw it.
+SELECT DISTINCT ON (intervals.policy)
+    intervals.policy,
+    intervals.next_due_at
+FROM s3_retention.intervals
+WHERE intervals.state <> 'claimed'
+ORDER BY intervals.policy ASC, intervals.interval_id DESC;
+
+-- name: count_open_commands
+-- Planned commands in batches that have not closed, and since when the oldest of them are planned.
+SELECT
+    batches.policy,
+    count(*) AS num_batches,
+    sum(batches.num_commands) AS num_commands,
+    min(coalesce(replays.planned_at, intervals.planned_at)) AS oldest_at
+FROM s3_retention.batches
+INNER JOIN s3_retention.intervals ON batches.interval_id = intervals.interval_id
+LEFT JOIN s3_retention.replays
+    ON batches.interval_id = replays.interval_id AND batches.generation = replays.generation
+WHERE batches.closed_at IS NULL
+GROUP BY batches.policy;
+
+-- name: count_quarantine_old
+-- Rows that have waited in quarantine since before the time that is asked for, by policy.
+SELECT
+    quarantine.policy,
+    count(*) AS num_commands,
+    min(quarantine.first_failed_at) AS oldest_at
+FROM s3_retention.quarantine
+INNER JOIN unnest(%(policies)s::text[], %(befores)s::timestamptz[]) AS asked (policy, before_at)
+    ON quarantine.policy = asked.policy AND quarantine.first_failed_at <= asked.before_at
+WHERE quarantine.resolved_at IS NULL
+GROUP BY quarantine.policy;
+
+-- name: list_unfinished_replays
+-- Replays that nobody holds: their runs are over, and what is left waits for the same replay to be asked for
+-- again.
+SELECT
+    replays.policy,
+    replays.interval_id,
+    replays.generation,
+    intervals.interval_key,
+    replays.claimed_by,
+    replays.first_claimed_at,
+    open_batches.num_commands
+FROM s3_retention.replays
+INNER JOIN s3_retention.intervals ON replays.interval_id = intervals.interval_id
+CROSS JOIN
+    LATERAL (
+        SELECT
+            coalesce(sum(batches.num_commands), 0) AS num_commands,
+            max(batches.claimed_until) AS held_until
+        FROM s3_retention.batches
+        WHERE
+            batches.interval_id = replays.interval_id
+            AND batches.generation = replays.generation
+            AND batches.closed_at IS NULL
+    ) AS open_batches
+WHERE
+    replays.state <> 'completed'
+    AND coalesce(greatest(replays.claimed_until, open_batches.held_until), '-infinity')
+    <= s3_retention.clock();
+
+-- name: list_late_runs
+-- Late runs that have not reported, or that were flagged since the last pass of the watch: one that has
+-- ended in the meantime is told, too.
+SELECT
+    late_runs.policy,
+    late_runs.run_id,
+    late_runs.due_at,
+    late_runs.deadline_at,
+    ended.ended_at,
+    watermarks.completed_through,
+    late_runs.flagged_at > coalesce(
+        (SELECT max(watch_passes.passed_at) FROM s3_retention.watch_passes), '-infinity'
+    ) AS is_new
+FROM s3_retention.late_runs
+LEFT JOIN s3_retention.watermarks ON late_runs.policy = watermarks.policy
+CROSS JOIN
+    LATERAL (
+        SELECT min(run_reports.reported_at) AS ended_at
+        FROM s3_retention.run_reports
+        WHERE run_reports.run_id = late_runs.run_id AND run_reports.dag_id = late_runs.dag_id
+    ) AS ended
+WHERE
+    ended.ended_at IS NULL
+    OR late_runs.flagged_at > coalesce(
+        (SELECT max(watch_passes.passed_at) FROM s3_retention.watch_passes), '-infinity'
+    );
+
 -- name: see_findings
 -- Opens what is new and freshens what is open: one open row for each policy, kind and subject.
 INSERT INTO s3_retention.findings (policy, kind, subject, detail, opened_at, last_seen_at)

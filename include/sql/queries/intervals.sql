@@ -14,12 +14,18 @@ SELECT
     intervals.num_bytes,
     intervals.num_stragglers,
     intervals.num_kept_by_reason,
+    intervals.next_due_at,
     greatest(intervals.claimed_until, (
         SELECT max(batches.claimed_until) FROM s3_retention.batches
         WHERE batches.interval_id = intervals.interval_id AND batches.closed_at IS NULL
     )) AS held_until
 FROM s3_retention.intervals
 WHERE intervals.interval_id = %(interval_id)s;
+
+-- name: find_interval_by_key
+-- The interval of this name, whatever its state.
+SELECT intervals.interval_id FROM s3_retention.intervals
+WHERE intervals.interval_key = %(interval_key)s;
 
 -- name: find_unfinished_interval
 -- The one unfinished interval of a policy, if any (unique by index).
@@ -35,6 +41,7 @@ INNER JOIN s3_retention.intervals ON claims.interval_id = intervals.interval_id
 WHERE
     claims.dag_id = %(dag_id)s
     AND claims.run_id = %(run_id)s
+    AND claims.generation = 0
     AND intervals.policy = %(policy)s
 ORDER BY claims.claim_id DESC
 LIMIT 1;
@@ -87,7 +94,8 @@ SET
     num_discovered = %(num_discovered)s,
     num_bytes = %(num_bytes)s,
     num_stragglers = %(num_stragglers)s,
-    num_kept_by_reason = %(num_kept_by_reason)s
+    num_kept_by_reason = %(num_kept_by_reason)s,
+    next_due_at = %(next_due_at)s
 WHERE interval_id = %(interval_id)s AND fence = %(fence)s AND state = 'claimed'
 RETURNING interval_id;
 
@@ -145,3 +153,39 @@ SELECT exists(
             )
         )
 ) AS is_live;
+
+-- name: find_unclaimed_since
+-- From which due time on nothing is claimed: that of the first object which the last scan saw waiting, or,
+-- where it saw none, the watermark. What has appeared since is not known before the next scan.
+SELECT coalesce(last_planned.next_due_at, watermarks.position) AS unclaimed_since
+FROM s3_retention.watermarks
+LEFT JOIN LATERAL (
+    SELECT intervals.next_due_at
+    FROM s3_retention.intervals
+    WHERE intervals.policy = watermarks.policy AND intervals.state <> 'claimed'
+    ORDER BY intervals.interval_id DESC
+    LIMIT 1
+) AS last_planned ON TRUE
+WHERE watermarks.policy = %(policy)s;
+
+-- name: count_arrivals
+-- How many commands the last slices of due time brought, stragglers apart. The first interval reaches back
+-- to the beginning: its years say nothing about what a period brings.
+SELECT
+    sum(planned.num_discovered - planned.num_stragglers) AS num_commands,
+    sum(planned.ends_at - planned.starts_at) AS due_time
+FROM (
+    SELECT
+        intervals.num_discovered,
+        intervals.num_stragglers,
+        intervals.starts_at,
+        intervals.ends_at
+    FROM s3_retention.intervals
+    WHERE
+        intervals.policy = %(policy)s
+        AND intervals.follows IS NOT NULL
+        AND intervals.state <> 'claimed'
+    ORDER BY intervals.interval_id DESC
+    LIMIT %(max_rows)s
+) AS planned
+HAVING count(*) > 0;

@@ -36,6 +36,8 @@ TRUNCATE plan_decisions;
 -- name: decide_candidates
 -- Keep rules see the whole group, due or not: the newest of each group stay, whatever their age. A key that
 -- the listing named twice counts once, by its newest incarnation. An open quarantine row keeps its object.
+-- Only a replay has a lower bound, and earlier plans of its interval: what one of them has settled is not
+-- repeated.
 INSERT INTO plan_decisions (
     bucket, key, version_id, etag, size, last_modified_at, reference_at, due_at, group_key, reason
 )
@@ -51,6 +53,8 @@ SELECT
     ranked.group_key,
     CASE
         WHEN ranked.place <= %(keep_latest)s::integer THEN 'kept_latest'
+        WHEN ranked.due_at < %(not_before)s::timestamptz THEN 'outside_interval'
+        WHEN %(not_before)s::timestamptz IS NOT NULL AND ranked.due_at >= %(ends_at)s THEN 'outside_interval'
         WHEN ranked.due_at >= %(ends_at)s THEN 'not_due'
         WHEN EXISTS (
             SELECT 1 FROM s3_retention.quarantine AS parked
@@ -64,6 +68,17 @@ SELECT
                 AND parked.size = ranked.size
                 AND parked.last_modified_at = ranked.last_modified_at
         ) THEN 'in_quarantine'
+        WHEN EXISTS (
+            SELECT 1 FROM s3_retention.ledger_entries AS entry
+            WHERE
+                entry.interval_id = %(interval_id)s::bigint
+                AND entry.generation = any(%(earlier_generations)s::integer[])
+                AND entry.command_id = s3_retention.command_id(
+                    s3_retention.operation_id(ranked.bucket, ranked.key, %(policy_version)s::text),
+                    ranked.version_id, ranked.etag, ranked.last_modified_at, ranked.size
+                )
+            OFFSET 0 -- noqa: AM09
+        ) THEN 'already_settled'
         ELSE 'due'
     END AS reason
 FROM (
@@ -86,12 +101,13 @@ FROM (
 ) AS ranked;
 
 -- name: count_decisions
--- Counts and bytes per reason; stragglers were due before the interval starts.
+-- Counts and bytes per reason, and the first due time; stragglers were due before the interval starts.
 SELECT
     plan_decisions.reason,
     count(*) AS num_objects,
     sum(plan_decisions.size) AS num_bytes,
-    count(*) FILTER (WHERE plan_decisions.due_at < %(starts_at)s) AS num_due_before
+    count(*) FILTER (WHERE plan_decisions.due_at < %(starts_at)s) AS num_due_before,
+    min(plan_decisions.due_at) AS first_due_at
 FROM plan_decisions
 GROUP BY plan_decisions.reason
 ORDER BY plan_decisions.reason;

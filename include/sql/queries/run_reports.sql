@@ -1,7 +1,46 @@
 -- name: insert_report
 -- What a run says at its end.
-INSERT INTO s3_retention.run_reports (dag_id, run_id, policy, interval_id, counts, is_balanced)
-VALUES (%(dag_id)s, %(run_id)s, %(policy)s, %(interval_id)s, %(counts)s, %(is_balanced)s);
+INSERT INTO s3_retention.run_reports (
+    dag_id, run_id, policy, interval_id, counts, is_balanced, unclaimed_since, num_drained, num_remaining
+) VALUES (
+    %(dag_id)s,
+    %(run_id)s,
+    %(policy)s,
+    %(interval_id)s,
+    %(counts)s,
+    %(is_balanced)s,
+    %(unclaimed_since)s,
+    %(num_drained)s,
+    %(num_remaining)s
+);
+
+-- name: list_last_figures
+-- What the last cleanup runs of a policy said at their ends, the newest first; of a run that reported again,
+-- the last word.
+SELECT
+    latest.reported_at,
+    latest.unclaimed_since,
+    latest.num_drained,
+    latest.num_remaining
+FROM (
+    SELECT
+        run_reports.*,
+        row_number() OVER (PARTITION BY run_reports.run_id ORDER BY run_reports.report_id DESC) AS place
+    FROM s3_retention.run_reports
+    WHERE
+        run_reports.policy = %(policy)s
+        AND run_reports.interval_id IS NOT NULL
+        AND run_reports.unclaimed_since IS NOT NULL
+        AND run_reports.report_id > coalesce((
+            SELECT older.report_id FROM s3_retention.run_reports AS older
+            WHERE older.policy = %(policy)s AND older.interval_id IS NOT NULL
+            ORDER BY 1 DESC
+            LIMIT 1 OFFSET 10 * %(max_rows)s::bigint
+        ), 0)
+) AS latest
+WHERE latest.place = 1
+ORDER BY 1 DESC
+LIMIT %(max_rows)s;
 
 -- name: count_cleanup_commands
 -- Where each command dealt to a cleanup run stands: the left side of the balance is counted from the

@@ -34,3 +34,9 @@ WHERE intervals.interval_id = %(interval_id)s AND watermarks.policy = intervals.
 -- name: read_clock
 -- The ledger's time, for decisions that need no claim.
 SELECT s3_retention.clock() AS now;
+
+-- name: count_claim_conflict
+-- Another live run held the interval that this one wanted.
+UPDATE s3_retention.watermarks
+SET num_claim_conflicts = num_claim_conflicts + 1
+WHERE policy = %(policy)s;

@@ -63,6 +63,14 @@ def format_duration(length: timedelta) -> str:
     return f"-{text}" if length < timedelta(0) else text
 
 
+def round_duration(length: timedelta) -> str:
+    """Write the two largest units of a duration for a person: ``3 h 12 min``, ``2 d 4 h``, ``45 s``."""
+    short = {"day": "d", "hour": "h", "minute": "min", "second": "s"}
+    parts = [(count, short[unit]) for count, unit in _split(length)]
+    text = " ".join(f"{count} {unit}" for count, unit in parts[:2]) or "0 s"
+    return f"-{text}" if length < timedelta(0) else text
+
+
 def spell_duration(length: timedelta) -> str:
     """Write a duration in words for a message: ``1 day``, ``1 day 12 hours``."""
     words = " ".join(f"{count} {unit}{'s' * (count != 1)}" for count, unit in _split(length)) or "0 seconds"

@@ -7,11 +7,13 @@ from datetime import timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from s3_retention.core.durations import format_duration
+from s3_retention.core.durations import format_duration, round_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+
+    from s3_retention.core.capacity import Capacity
 
 Facts = dict[str, Any]
 """One row of the ledger's answer; its columns are those of the query."""
@@ -27,6 +29,16 @@ class FindingKind(str, Enum):
     STRAGGLERS = "stragglers"
     INTERVAL_STUCK = "interval_stuck"
     BATCHES_STOPPED = "batches_stopped"
+    FALLING_BEHIND = "falling_behind"
+    OLDEST_UNCLAIMED = "oldest_unclaimed"
+    AGE_LIMIT = "age_limit"
+    LATE_RUN = "late_run"
+    NO_POLICY_FILE = "no_policy_file"
+    REPLAY_UNFINISHED = "replay_unfinished"
+
+
+WARN_AT = 0.8
+"""The share of an age limit at which the watch warns, before anything is over it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +151,104 @@ def batches_stopped(facts: Facts) -> Finding:
         num_batches=facts["num_batches"],
         num_commands=int(facts["num_commands"]),
         stopped_message=facts["message"],
+    )
+
+
+def falling_behind(policy: str, capacity: Capacity) -> Finding | None:
+    """A policy that cannot keep up: None where it can."""
+    if not capacity.is_falling_behind:
+        return None
+    return _finding(
+        {"policy": policy},
+        FindingKind.FALLING_BEHIND,
+        str(capacity),
+        age=_age(capacity.age),
+        growth_per_run=_age(capacity.growth),
+        num_arriving_per_run=None if capacity.num_arriving is None else round(capacity.num_arriving),
+        num_drained_per_run=round(capacity.num_drained),
+    )
+
+
+def oldest_unclaimed(facts: Facts, *, max_age: timedelta | None, now: datetime) -> Finding | None:
+    """An object that the last scan saw, and that has been due for too long without an interval; else None."""
+    due_at = facts["next_due_at"]
+    if due_at is None or max_age is None or now - due_at <= max_age:
+        return None
+    return _finding(
+        facts,
+        FindingKind.OLDEST_UNCLAIMED,
+        f"the oldest unclaimed object has been due for {round_duration(now - due_at)}, and "
+        f"{format_duration(max_age)} is the limit",
+        due_at=due_at.isoformat(),
+        age=_age(now - due_at),
+        max_age=format_duration(max_age),
+    )
+
+
+def age_limit(facts: Facts, where: str, *, limit: timedelta, now: datetime) -> Finding:
+    """Commands near or over the age limit of their policy; ``where`` is ``commands`` or ``quarantine``."""
+    age, count = now - facts["oldest_at"], int(facts["num_commands"])
+    waiting = "in quarantine" if where == "quarantine" else "planned and not ended"
+    over = "over the limit of" if age > limit else "near the limit of"
+    return _finding(
+        facts,
+        FindingKind.AGE_LIMIT,
+        f"{_count(count, 'command')} {waiting}, the oldest for {round_duration(age)}, {over} "
+        f"{format_duration(limit)}; nothing is dropped",
+        where,
+        num_commands=count,
+        oldest_at=facts["oldest_at"].isoformat(),
+        age=_age(age),
+        limit=format_duration(limit),
+    )
+
+
+def late_run(facts: Facts, *, safety_delay: timedelta) -> Finding | None:
+    """A run that has not ended by its deadline, or that was told as late since the last pass; else None.
+
+    One that died counts as ended when a later run has covered its time.
+    """
+    through = facts["completed_through"]
+    is_covered = through is not None and through >= facts["due_at"] - safety_delay
+    if not facts["is_new"] and is_covered:
+        return None
+    ended = "has not ended" if facts["ended_at"] is None else f"ended at {facts['ended_at'].isoformat()}"
+    return _finding(
+        facts,
+        FindingKind.LATE_RUN,
+        f"run {facts['run_id']} is late: its deadline was {facts['deadline_at'].isoformat()}, and it {ended}",
+        facts["run_id"],
+        run_id=facts["run_id"],
+        due_at=facts["due_at"].isoformat(),
+        deadline_at=facts["deadline_at"].isoformat(),
+    )
+
+
+def no_policy_file(facts: Facts) -> Finding:
+    """Commands that wait, of a policy whose file is gone or broken: no run can end them."""
+    return _finding(
+        facts,
+        FindingKind.NO_POLICY_FILE,
+        f"{_count(int(facts['num_commands']), 'command')} in {_count(facts['num_batches'], 'batch', 'batches')} "
+        "planned and not ended, and there is no policy file by which a run could end them",
+        num_commands=int(facts["num_commands"]),
+        num_batches=facts["num_batches"],
+    )
+
+
+def replay_unfinished(facts: Facts, *, now: datetime) -> Finding:
+    """A replay that nobody holds any more."""
+    count, age = int(facts["num_commands"]), round_duration(now - facts["first_claimed_at"])
+    return _finding(
+        facts,
+        FindingKind.REPLAY_UNFINISHED,
+        f"the replay of {facts['interval_key']} was begun {age} ago and is not ended, and nobody holds it: "
+        f"{_count(count, 'command')} wait; replay the same interval again, which resumes it",
+        f"{facts['interval_id']}/{facts['generation']}",
+        interval_key=facts["interval_key"],
+        generation=facts["generation"],
+        num_commands=count,
+        claimed_by=facts["claimed_by"],
     )
 
 

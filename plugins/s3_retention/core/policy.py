@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from s3_retention.core import policy_rules as rules
+from s3_retention.core.durations import Duration
 from s3_retention.core.faults import FaultsError, Path, faults_of, format_faults
 from s3_retention.core.policy_parts import (
     Age,
@@ -82,6 +83,9 @@ class RetentionPolicy(StrictModel):
     )
     start_at: UtcTime | None = Field(
         None, description="Where the first enforced interval starts; else 1970-01-01."
+    )
+    deadline: Duration | None = Field(
+        None, description="How long after its tick a run may take before it counts as late; null is for ever."
     )
     source: Source
     select: Select

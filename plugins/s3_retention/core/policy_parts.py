@@ -224,4 +224,17 @@ class Limits(StrictModel):
     """What one run may do."""
 
     max_commands_per_run: Whole = Field(100_000, ge=1, description="The rest waits for the next run.")
+    max_command_age: Duration | None = Field(
+        timedelta(days=14),
+        description="How old a command that has not ended may grow; the watch warns at 80 %, nothing is dropped. "
+        "null is no limit.",
+    )
     allow_expire_everything: Flag = Field(default=False, description="Let a policy empty its whole bucket.")
+
+    @model_validator(mode="after")
+    def _be_positive(self) -> Self:
+        if self.max_command_age is not None and self.max_command_age <= _ZERO:
+            raise FaultsError(
+                [Fault(("max_command_age",), "must be longer than nothing; write for example 14d, or null")]
+            )
+        return self

@@ -6,6 +6,7 @@ Each check raises ValueError, or gives Faults, with a message that names the fix
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
@@ -17,7 +18,6 @@ from s3_retention.core.selection import compile_regex, takes_every_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
-    from datetime import timedelta
 
     from s3_retention.core.policy import Age, RetentionPolicy
 
@@ -177,9 +177,19 @@ def _never_catches_up(policy: RetentionPolicy) -> Iterator[Fault]:
         )
 
 
+def _deadline_of_no_tick(policy: RetentionPolicy) -> Iterator[Fault]:
+    if policy.deadline is None:
+        return
+    if policy.deadline <= timedelta(0):
+        yield Fault(("deadline",), "must be longer than nothing; write for example 2h, or null")
+    if policy.schedule is None:
+        yield Fault(("deadline",), "counts from a tick, and there is no schedule; remove it, or set one")
+
+
 _RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]], ...] = (
     (frozenset({"source", "select"}), _unreachable_globs),
     (frozenset({"select", "keep"}), _unknown_groups),
     (frozenset({"source", "select", "age", "keep", "limits"}), _expires_everything),
     (frozenset({"schedule", "window"}), _never_catches_up),
+    (frozenset({"schedule", "deadline"}), _deadline_of_no_tick),
 )

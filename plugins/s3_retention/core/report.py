@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from s3_retention.core.capacity import Capacity
 
 SETTLED = ("deleted", "already_absent", "changed", "kept")
 
@@ -15,7 +19,8 @@ class RunReport:
     ``num_discovered`` is counted from what was dealt to the run, ``num_by_outcome`` from ledger and quarantine:
     outcomes are ``deleted``, ``already_absent``, ``changed``, ``kept``, ``quarantined``, ``stopped`` and
     ``pending``. ``num_by_detail`` has the reasons and classes, as ``outcome:detail``. ``num_remaining`` are
-    planned commands of the interval that wait for the next run, beyond this run's limits.
+    planned commands of the interval that wait for the next run, beyond this run's limits. ``capacity`` is None for a
+    redrive, and while a policy has too few runs.
     """
 
     policy: str | None
@@ -25,6 +30,12 @@ class RunReport:
     num_by_detail: Counter[str] = field(default_factory=Counter)
     num_deleted_bytes: int = 0
     num_remaining: int = 0
+    capacity: Capacity | None = None
+
+    @property
+    def num_drained(self) -> int:
+        """Commands of the run that ended, in the ledger or in quarantine."""
+        return sum(self.num_by_outcome[outcome] for outcome in (*SETTLED, "quarantined"))
 
     @property
     def num_pending(self) -> int:
@@ -60,5 +71,7 @@ class RunReport:
         lines.append(f"  bytes deleted   {self.num_deleted_bytes:>12,}")
         if self.num_remaining:
             lines.append(f"  left to the next run {self.num_remaining:>7,}")
+        if self.capacity is not None:
+            lines.append(f"  {self.capacity}")
         lines.append("  balanced" if self.is_balanced else "  NOT BALANCED")
         return "\n".join(lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from s3_retention.core.policy import DAG_PREFIX, Mode, RetentionPolicy, Window
+from s3_retention.core.policy import DAG_PREFIX, Limits, Mode, RetentionPolicy, Window
 from s3_retention.core.schedule import longest_gap
 from s3_retention.core.ticks import describe_timetable, read_timetable
 
@@ -21,7 +21,7 @@ class WatchedPolicy:
     """What is expected of one policy.
 
     ``timetable`` is None where no tick is expected. ``max_age`` is None where nothing can be said about how old
-    its watermark may be: a manual policy that sets none.
+    its watermark may be: a manual policy that sets none. ``max_command_age`` is None where there is no limit.
     """
 
     name: str
@@ -30,6 +30,8 @@ class WatchedPolicy:
     lease: timedelta
     max_age: timedelta | None
     has_file: bool
+    width: timedelta | None = None
+    max_command_age: timedelta | None = None
 
     @property
     def dag_id(self) -> str:
@@ -48,6 +50,8 @@ def watch_policy(policy: RetentionPolicy) -> WatchedPolicy:
         lease=window.lease,
         max_age=window.max_age or _default_max_age(timetable, window.safety_delay),
         has_file=True,
+        width=window.width,
+        max_command_age=policy.limits.max_command_age,
     )
 
 
@@ -61,6 +65,7 @@ def watch_without_file(name: str, timetable: str | None) -> WatchedPolicy:
         lease=window.lease,
         max_age=_default_max_age(timetable, window.safety_delay),
         has_file=False,
+        max_command_age=Limits().max_command_age,
     )
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.s3.gateway import S3Gateway
+    from s3_retention.sources.s3_listing import CandidateSource
     from s3_retention.store.connection import Connection
 
 CONNECT_TIMEOUT_SECONDS = 10
@@ -98,6 +99,13 @@ def open_store(policy: RetentionPolicy) -> S3Gateway:
     return S3Gateway(
         S3Hook(aws_conn_id=conn_id, config=config.merge(theirs) if theirs else config).get_conn()
     )
+
+
+def open_source(policy: RetentionPolicy) -> CandidateSource:
+    """Open where the candidates of a policy come from. Raises ``SettingsError`` without its connection."""
+    from s3_retention.sources.s3_listing import S3Listing
+
+    return S3Listing(open_store(policy), policy.source.bucket, policy.source.prefix)
 
 
 def _get_connection(conn_id: str, purpose: str) -> Any:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from airflow.providers.common.compat.sdk import get_current_context
 
 from s3_retention import errors
-from s3_retention.core.holder import Holder
-from s3_retention.runtime.connections import open_ledger, open_store
-from s3_retention.runtime.environment import load_policy, max_map_length
+from s3_retention.runtime.connections import open_ledger, open_source, open_store
+from s3_retention.runtime.context import failed_map_indexes, holder
+from s3_retention.runtime.environment import load_policy, max_map_length, settings
 from s3_retention.runtime.failing import airflow_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from s3_retention.core.policy import Window
     from s3_retention.core.report import RunReport
+    from s3_retention.steps.quarantine import QuarantineResult
     from s3_retention.store.batches import DealtBatch
+    from s3_retention.store.connection import Connection
 
 log = structlog.get_logger("s3_retention")
 
@@ -47,14 +50,13 @@ def claim_interval(policy_name: str) -> dict[str, Any]:
 
 def plan_commands(policy_name: str, claim: Mapping[str, Any]) -> list[dict[str, int]]:
     """Plan the claimed interval and give the batches of this run; none where there is nothing to do."""
-    from s3_retention.sources.s3_listing import S3Listing
     from s3_retention.steps import plan
 
     if claim["status"] not in (CLAIMED, SIMULATED):
         return []
     with airflow_errors():
         policy = load_policy(policy_name)
-        source = S3Listing(open_store(policy), policy.source.bucket, policy.source.prefix)
+        source = open_source(policy)
         with open_ledger() as conn:
             if claim["status"] == SIMULATED:
                 planned = plan.simulate(conn, source, policy)
@@ -74,28 +76,7 @@ def plan_commands(policy_name: str, claim: Mapping[str, Any]) -> list[dict[str, 
         interval=claim["interval_key"],
         count=planned.num_discovered,
     )
-    return _for_xcom(planned.batches)
-
-
-def select_quarantined(params: Mapping[str, Any]) -> list[dict[str, int]]:
-    """Select the quarantined commands that the form asks for and give the batches of this run."""
-    from s3_retention.steps import redrive
-
-    with airflow_errors(), open_ledger() as conn:
-        selected = redrive.run(
-            conn,
-            redrive.Selection(
-                policy=params["policy"] or None,
-                failure_classes=tuple(params["failure_classes"] or ()) or None,
-                operation_ids=tuple(params["operation_ids"] or ()) or None,
-                max_commands=params["max_commands"],
-            ),
-            holder(),
-            acted_by=getattr(get_current_context()["dag_run"], "triggering_user_name", None),
-            max_batches=max_map_length(),
-        )
-    log.info("selected for redrive", count=selected.num_selected, policy=params["policy"])
-    return _for_xcom(selected.batches)
+    return for_xcom(planned.batches)
 
 
 def delete_batch(batch: Mapping[str, int]) -> dict[str, Any]:
@@ -142,15 +123,38 @@ def delete_batch(batch: Mapping[str, int]) -> dict[str, Any]:
     return {"batch_id": batch["batch_id"], **result.num_by_outcome}
 
 
-def quarantine_failed(delete_task_id: str) -> dict[str, Any]:
-    """Move what the workers left unfinished to quarantine."""
+def quarantine_failed(delete_task_id: str, policy_name: str | None = None) -> dict[str, Any]:
+    """Move what the workers left unfinished to quarantine: of this run, and of runs of the policy that are over."""
     from s3_retention.steps import quarantine
 
     with airflow_errors(), open_ledger() as conn:
-        swept = quarantine.run(conn, holder(), failed_map_indexes=_failed_map_indexes(delete_task_id))
-    for failure_class, count in swept.num_by_class.items():
-        log.warning("quarantined", failure_class=failure_class, count=count)
-    return {"num_batches": swept.num_batches, **swept.num_by_class}
+        swept = quarantine.run(conn, holder(), failed_map_indexes=failed_map_indexes(delete_task_id))
+        lost = _sweep_lost(conn, policy_name)
+    for failure_class, count in (Counter(swept.num_by_class) + Counter(lost.num_by_class)).items():
+        log.warning("quarantined", policy=policy_name, failure_class=failure_class, count=count)
+    return {"num_batches": swept.num_batches, "num_lost_batches": lost.num_batches, **swept.num_by_class}
+
+
+def _sweep_lost(conn: Connection, policy_name: str | None) -> QuarantineResult:
+    """Sweep runs of this policy that are over without having swept. The watch does so, too, where it is on."""
+    from s3_retention.steps import quarantine
+
+    if policy_name is None:
+        return quarantine.QuarantineResult(0)
+    try:
+        policy = load_policy(policy_name)
+    except errors.PolicyError as error:
+        log.warning(
+            "runs that are over were not swept; the watch does it", policy=policy_name, why=str(error)
+        )
+        return quarantine.QuarantineResult(0)
+    me = holder()
+    return quarantine.run_lost(
+        conn,
+        policy=policy_name,
+        rescue_after=policy.window.lease + settings().task_retry_delay,
+        rescuer=f"{me.dag_id}.{me.task_id}",
+    )
 
 
 def report_cleanup(policy_name: str, claim: Mapping[str, Any] | None, batches: Any) -> dict[str, Any]:
@@ -164,61 +168,41 @@ def report_cleanup(policy_name: str, claim: Mapping[str, Any] | None, batches: A
             raise errors.NotPlannedError("claim_interval failed, so nothing was planned or deleted")
         reported = {"status": claim["status"]}
         if claim["status"] == CLAIMED:
-            reported = _report(policy_name, claim["interval_id"])
+            reported = report_run(policy_name, claim["interval_id"])
         if batches is None:
             raise errors.NotPlannedError("plan_commands failed: see its log; the next run goes on from there")
         log.info("reported", policy=policy_name, interval=claim["interval_key"], status=claim["status"])
         return reported
 
 
-def report_redrive(batches: Any) -> dict[str, Any]:
-    """Report a redrive run. Fails when it does not balance, when anything was stopped, or without a selection."""
-    with airflow_errors():
-        if batches is None:
-            raise errors.NotPlannedError("select_quarantined failed, so nothing was redriven: see its log")
-        return _report(None, None)
-
-
-def _report(policy_name: str | None, interval_id: int | None) -> dict[str, Any]:
+def report_run(policy_name: str | None, interval_id: int | None) -> dict[str, Any]:
+    """Report this run: one screen in the log, the counts for XCom, the whole in the ledger."""
     from s3_retention.steps import report
 
     with open_ledger() as conn:
-        done: RunReport = report.run(conn, holder(), policy=policy_name, interval_id=interval_id)
+        done: RunReport = report.run(
+            conn, holder(), policy=policy_name, interval_id=interval_id, window=_window(policy_name)
+        )
     log.info("report", policy=policy_name, count=done.num_discovered, **done.counts())
     for line in str(done).splitlines():
         log.info(line)  # the one screen for the operator
     return done.counts()
 
 
-def holder() -> Holder:
-    """Say who this try of this task is."""
-    ti = get_current_context()["ti"]
-    return Holder(
-        dag_id=ti.dag_id,
-        run_id=ti.run_id,
-        task_id=ti.task_id,
-        map_index=-1 if ti.map_index is None else ti.map_index,
-        try_number=ti.try_number,
-    )
+def _window(policy_name: str | None) -> Window | None:
+    """Read how the policy cuts its intervals; None where it cannot be told: the report goes on without."""
+    if policy_name is None:
+        return None
+    try:
+        return load_policy(policy_name).window
+    except errors.PolicyError as error:
+        log.warning("whether the policy keeps up is not told", policy=policy_name, why=str(error))
+        return None
 
 
-def _for_xcom(dealt: Iterable[DealtBatch]) -> list[dict[str, int]]:
+def for_xcom(dealt: Iterable[DealtBatch]) -> list[dict[str, int]]:
+    """Give batches as plain values: ids and counts."""
     return [
         {"batch_id": one.batch_id, "number": one.batch_number, "num_commands": one.num_commands}
         for one in dealt
     ]
-
-
-def _failed_map_indexes(task_id: str) -> frozenset[int]:
-    """Ask Airflow which mapped tasks failed: a hint, which the ledger can do without."""
-    ti = get_current_context()["ti"]
-    try:
-        states = ti.get_task_states(dag_id=ti.dag_id, task_ids=[task_id], run_ids=[ti.run_id])
-    except Exception:
-        log.warning("Airflow gave no task states; the ledger alone decides", exc_info=True)
-        return frozenset()
-    return frozenset(
-        int(name.rpartition("_")[2])
-        for name, state in states.get(ti.run_id, {}).items()
-        if state == "failed" and name.rpartition("_")[2].isdigit()
-    )

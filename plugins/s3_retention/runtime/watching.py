@@ -12,10 +12,10 @@ from s3_retention import errors
 from s3_retention.core.ticks import Tick
 from s3_retention.core.watched import watch_policy
 from s3_retention.runtime.connections import open_ledger
+from s3_retention.runtime.context import holder
 from s3_retention.runtime.environment import load_policy, read_policies, settings
 from s3_retention.runtime.failing import airflow_errors
 from s3_retention.runtime.hints import hints_of
-from s3_retention.runtime.tasks import holder
 from s3_retention.runtime.ticks import ticks_of_policy, ticks_of_timetable
 from s3_retention.settings import SECTION
 

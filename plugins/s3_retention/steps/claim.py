@@ -77,6 +77,7 @@ def run(conn: Connection, policy: RetentionPolicy, holder: Holder) -> ClaimResul
             return ClaimResult(ClaimStatus.CLAIMED, mine.interval_id, mine.interval.key)
         if unfinished is not None:
             if action is ClaimAction.OBSERVE:
+                watermarks.count_conflict(conn, policy=policy.name)
                 return ClaimResult(ClaimStatus.OBSERVED, unfinished.interval_id, unfinished.interval.key)
             intervals.claim(
                 conn,

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from s3_retention.store.batches import ClaimedBatch
     from s3_retention.store.connection import Connection
 
+HEARTBEATS_PER_LEASE = 3
+"""A worker that waits for the store renews its lease so often, that one lost heartbeat costs nothing."""
+
 Attempted = tuple["DeleteCommand", "Outcome", int]
 """A command, what became of it, and its number of attempts so far."""
 
@@ -153,6 +156,7 @@ def _deliver(
 ) -> _Delivered:
     """Keep up to ``batch.parallel`` requests in flight; settle each as it comes back, from this thread alone."""
     delivered = _Delivered()
+    heartbeat = policy.window.lease.total_seconds() / HEARTBEATS_PER_LEASE
     todo = _deliveries(conn, batch)
     in_flight: set[Future[list[Attempted]]] = set()
     with ThreadPoolExecutor(max_workers=policy.batch.parallel, thread_name_prefix="delete") as pool:
@@ -166,7 +170,11 @@ def _deliver(
                 raise delivered.broken
             if not in_flight:
                 return delivered
-            done, in_flight = wait(in_flight, return_when=FIRST_COMPLETED)
+            done, in_flight = wait(in_flight, timeout=heartbeat, return_when=FIRST_COMPLETED)
+            if not done:
+                # The store takes its time: a live worker must not look like a dead one.
+                with transaction(conn):
+                    batches.renew(conn, batch, lease=policy.window.lease)
             # What came back is settled before anything that broke is raised: the store has acted on it.
             broken = [future for future in done if future.exception() is not None]
             for future in done - set(broken):

@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from s3_retention.core import finding
-from s3_retention.store import findings, watermarks
+from s3_retention.core.capacity import MAX_RUNS, judge_capacity
+from s3_retention.store import findings, intervals, run_reports, watermarks
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime, timedelta
 
+    from s3_retention.core.capacity import Capacity
     from s3_retention.core.finding import Finding
     from s3_retention.core.watched import WatchedPolicy
     from s3_retention.store.connection import Connection
+
+Watched = dict[str, "WatchedPolicy"]
 
 
 def run(
@@ -25,27 +29,67 @@ def run(
     ``unknown_ticks`` are policies whose ticks could not be told in this pass. The facts and the findings are of one
     transaction.
     """
+    by_name = {one.name: one for one in watched}
     with transaction(conn):
         now = watermarks.read_clock(conn)
         found = [
-            *_find(conn, {one.name: one for one in watched}, now=now),
+            *_find(conn, by_name, now=now),
+            *_find_ages(conn, by_name, now=now),
+            *_find_capacity(conn, watched),
             *(finding.ticks_unknown(one.name, one.timetable or "") for one in unknown_ticks),
         ]
         return findings.see(conn, found, now=now)
 
 
-def _find(conn: Connection, watched: dict[str, WatchedPolicy], *, now: datetime) -> list[Finding]:
-    ages = (
-        finding.watermark_age(
-            row, max_age=watched[row["policy"]].max_age if row["policy"] in watched else None, now=now
-        )
-        for row in findings.list_watermark_ages(conn)
+def capacity_of(
+    conn: Connection, policy: str, *, width: timedelta | None, safety_delay: timedelta
+) -> Capacity | None:
+    """Judge whether a policy keeps up, by what its last runs reported; None while there are too few."""
+    return judge_capacity(
+        run_reports.list_last_figures(conn, policy=policy, max_rows=MAX_RUNS),
+        intervals.find_arrivals(conn, policy=policy, max_rows=MAX_RUNS),
+        width=width,
+        safety_delay=safety_delay,
     )
-    return [
-        *(finding.missed_intervals(row) for row in findings.count_missed_open(conn)),
-        *(age for age in ages if age is not None),
-        *(finding.quarantine_open(row, now=now) for row in findings.count_quarantine_open(conn)),
-        *(finding.stragglers(row) for row in findings.list_last_stragglers(conn)),
-        *(finding.interval_stuck(row, now=now) for row in findings.list_stuck_intervals(conn)),
-        *(finding.batches_stopped(row) for row in findings.count_stopped_batches(conn)),
-    ]
+
+
+def _find(conn: Connection, watched: Watched, *, now: datetime) -> Iterator[Finding]:
+    yield from (finding.missed_intervals(row) for row in findings.count_missed_open(conn))
+    yield from (finding.quarantine_open(row, now=now) for row in findings.count_quarantine_open(conn))
+    yield from (finding.stragglers(row) for row in findings.list_last_stragglers(conn))
+    yield from (finding.interval_stuck(row, now=now) for row in findings.list_stuck_intervals(conn))
+    yield from (finding.batches_stopped(row) for row in findings.count_stopped_batches(conn))
+    yield from (finding.replay_unfinished(row, now=now) for row in findings.list_unfinished_replays(conn))
+    for row in findings.list_late_runs(conn):
+        if row["policy"] in watched:
+            late = finding.late_run(row, safety_delay=watched[row["policy"]].safety_delay)
+            yield from () if late is None else (late,)
+    for row in findings.count_open_commands(conn):
+        if row["policy"] in watched and not watched[row["policy"]].has_file:
+            yield finding.no_policy_file(row)
+
+
+def _find_ages(conn: Connection, watched: Watched, *, now: datetime) -> Iterator[Finding]:
+    """Find what is older than it may be: watermarks, objects without an interval, commands without an end."""
+    limits = {name: one.max_command_age for name, one in watched.items() if one.max_command_age is not None}
+    max_ages = {name: one.max_age for name, one in watched.items()}
+    for row in findings.list_watermark_ages(conn):
+        old = finding.watermark_age(row, max_age=max_ages.get(row["policy"]), now=now)
+        yield from () if old is None else (old,)
+    for row in findings.list_unclaimed(conn):
+        old = finding.oldest_unclaimed(row, max_age=max_ages.get(row["policy"]), now=now)
+        yield from () if old is None else (old,)
+    befores = {name: now - finding.WARN_AT * limit for name, limit in limits.items()}
+    for row in findings.count_open_commands(conn):
+        before = befores.get(row["policy"])
+        if before is not None and row["oldest_at"] <= before:
+            yield finding.age_limit(row, "commands", limit=limits[row["policy"]], now=now)
+    for row in findings.count_quarantine_old(conn, befores):
+        yield finding.age_limit(row, "quarantine", limit=limits[row["policy"]], now=now)
+
+
+def _find_capacity(conn: Connection, watched: Sequence[WatchedPolicy]) -> Iterator[Finding]:
+    for one in watched:
+        capacity = capacity_of(conn, one.name, width=one.width, safety_delay=one.safety_delay)
+        behind = None if capacity is None else finding.falling_behind(one.name, capacity)
+        yield from () if behind is None else (behind,)

@@ -3,48 +3,60 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from s3_retention.core.capacity import RunFigures
 from s3_retention.core.interval import IntervalState
 from s3_retention.core.report import RunReport
 from s3_retention.errors import BatchStoppedError, NotPlannedError, UnbalancedError
-from s3_retention.store import batches, intervals, run_reports, watermarks
+from s3_retention.steps.find import capacity_of
+from s3_retention.store import batches, intervals, replays, run_reports, watermarks
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
     from s3_retention.core.holder import Holder
+    from s3_retention.core.policy import Window
     from s3_retention.store.connection import Connection
 
 MAX_SHOWN = 20
 """Unaccounted commands that an error names."""
 
 
-def run(conn: Connection, holder: Holder, *, policy: str | None, interval_id: int | None) -> RunReport:
-    """Report the run; complete its interval when nothing of it is open, and give its lease back.
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a run worked on: one plan of one interval. Generation 0 is its first plan, more is a replay."""
 
+    interval_id: int
+    generation: int
+    interval_key: str
+    policy: str
+    is_planned: bool
+
+
+def run(
+    conn: Connection,
+    holder: Holder,
+    *,
+    policy: str | None,
+    interval_id: int | None,
+    window: Window | None = None,
+) -> RunReport:
+    """Report the run; complete its interval or replay when nothing of it is open, and give its lease back.
+
+    ``policy`` and ``interval_id`` are those of a cleanup, and ``window`` that of its policy, where it can be read: by
+    it is told whether the policy keeps up. A run that went on to further slices reports on its last one.
     The report is in the ledger before anything is raised. Raises ``NotPlannedError`` when the scan or the plan
     failed, ``UnbalancedError``, which names commands that
     nothing accounts for, and ``BatchStoppedError`` when a batch was stopped: both keep the run red.
     """
     dealt = batches.list_of_run(conn, holder=holder)
     with transaction(conn):
-        if interval_id is not None:
-            watermarks.hold(conn, policy=intervals.get(conn, interval_id).interval.policy)
-            # The interval first: its completion and the counts are of one moment.
-            if intervals.complete(conn, interval_id):
-                watermarks.move_completed_through(conn, interval_id=interval_id)
-            intervals.release(conn, interval_id, holder=holder)
-        report = _count(conn, holder, policy, interval_id, sum(one.num_commands for one in dealt))
-        run_reports.insert(
-            conn,
-            holder=holder,
-            policy=policy,
-            interval_id=interval_id,
-            counts=report.counts(),
-            is_balanced=report.is_balanced,
-        )
-        planned = interval_id is None or intervals.get(conn, interval_id).state is not IntervalState.CLAIMED
-    if not planned:
+        # Its completion and the counts are of one moment.
+        work = _end_interval(conn, holder, policy, interval_id) or _end_replay(conn, holder)
+        report = _count(conn, holder, policy, work, sum(one.num_commands for one in dealt))
+        report = _insert(conn, holder, report, work, window)
+    if work is not None and not work.is_planned:
         raise NotPlannedError
     if not report.is_balanced:
         raise UnbalancedError(_explain(conn, holder, report))
@@ -60,8 +72,60 @@ def run(conn: Connection, holder: Holder, *, policy: str | None, interval_id: in
     return report
 
 
+def _end_interval(
+    conn: Connection, holder: Holder, policy: str | None, interval_id: int | None
+) -> _Work | None:
+    if policy is None or interval_id is None:
+        return None
+    last = intervals.find_of_run(conn, policy=policy, holder=holder)
+    interval_id = last.interval_id if last else interval_id
+    watermarks.hold(conn, policy=policy)
+    if intervals.complete(conn, interval_id):
+        watermarks.move_completed_through(conn, interval_id=interval_id)
+    intervals.release(conn, interval_id, holder=holder)
+    found = intervals.get(conn, interval_id)
+    is_planned = found.state is not IntervalState.CLAIMED
+    return _Work(interval_id, 0, found.interval.key, policy, is_planned)
+
+
+def _end_replay(conn: Connection, holder: Holder) -> _Work | None:
+    """End the replay of this run; None when it has none."""
+    replay = replays.find_of_run(conn, holder=holder)
+    if replay is None:
+        return None
+    watermarks.hold(conn, policy=replay.policy)
+    replays.complete(conn, replay.interval_id, replay.generation)
+    replays.release(conn, replay.interval_id, replay.generation, holder=holder)
+    is_planned = replay.state is not IntervalState.CLAIMED
+    return _Work(replay.interval_id, replay.generation, replay.interval_key, replay.policy, is_planned)
+
+
+def _insert(
+    conn: Connection, holder: Holder, report: RunReport, work: _Work | None, window: Window | None
+) -> RunReport:
+    """Write the report; give it with what it says, together with those before it, about keeping up."""
+    figures = None
+    if work is not None and work.generation == 0:
+        now = watermarks.read_clock(conn)
+        since = intervals.find_unclaimed_since(conn, policy=work.policy) or now
+        figures = RunFigures(now, since, report.num_drained, report.num_remaining)
+    run_reports.insert(
+        conn,
+        holder=holder,
+        policy=work.policy if work else None,
+        interval_id=work.interval_id if work else None,
+        counts=report.counts(),
+        is_balanced=report.is_balanced,
+        figures=figures,
+    )
+    if figures is None or work is None or window is None:
+        return report
+    capacity = capacity_of(conn, work.policy, width=window.width, safety_delay=window.safety_delay)
+    return replace(report, capacity=capacity)
+
+
 def _count(
-    conn: Connection, holder: Holder, policy: str | None, interval_id: int | None, num_dealt: int
+    conn: Connection, holder: Holder, policy: str | None, work: _Work | None, num_dealt: int
 ) -> RunReport:
     num_by_outcome: Counter[str] = Counter()
     num_by_detail: Counter[str] = Counter()
@@ -72,9 +136,18 @@ def _count(
             num_by_detail[f"{row['outcome']}:{row['detail']}"] += row["num_objects"]
         if row["outcome"] == "deleted":
             num_deleted_bytes += int(row["num_bytes"])
-    key = None if interval_id is None else intervals.get(conn, interval_id).interval.key
-    remaining = 0 if interval_id is None else batches.count_remaining(conn, interval_id=interval_id)
-    return RunReport(policy, key, num_dealt, num_by_outcome, num_by_detail, num_deleted_bytes, remaining)
+    remaining = 0
+    if work is not None:
+        remaining = batches.count_remaining(conn, interval_id=work.interval_id, generation=work.generation)
+    return RunReport(
+        policy=work.policy if work else policy,
+        interval_key=work.interval_key if work else None,
+        num_discovered=num_dealt,
+        num_by_outcome=num_by_outcome,
+        num_by_detail=num_by_detail,
+        num_deleted_bytes=num_deleted_bytes,
+        num_remaining=remaining,
+    )
 
 
 def _explain(conn: Connection, holder: Holder, report: RunReport) -> str:

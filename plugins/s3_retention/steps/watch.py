@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from s3_retention.core.watched import WatchedPolicy, watch_policy, watch_without_file
 from s3_retention.errors import LedgerUnavailableError, S3RetentionError
 from s3_retention.steps import find, flag_missed, quarantine
-from s3_retention.store import batches, intervals, schedules, watch_passes
+from s3_retention.store import batches, intervals, replays, schedules, watch_passes
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class WatchResult:
     """What one pass did. ``errors`` says of which policies a part could not be done; all else was."""
 
     released_intervals: list[int] = field(default_factory=list)
+    released_replays: list[int] = field(default_factory=list)
     released_batches: list[int] = field(default_factory=list)
     num_flagged: Counter[str] = field(default_factory=Counter)
     num_resolved: int = 0
@@ -49,6 +50,7 @@ class WatchResult:
         """Give the pass as plain values, for the ledger."""
         return {
             "released_intervals": self.released_intervals,
+            "released_replays": self.released_replays,
             "released_batches": self.released_batches,
             "num_flagged": dict(self.num_flagged),
             "num_resolved": self.num_resolved,
@@ -77,6 +79,7 @@ def run(
     result = WatchResult()
     with transaction(conn):
         result.released_intervals = intervals.release_expired(conn)
+        result.released_replays = replays.release_expired(conn)
         result.released_batches = batches.release_expired(conn)
     watched = _all_policies(conn, policies)
     unknown: list[WatchedPolicy] = []

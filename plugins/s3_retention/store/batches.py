@@ -68,14 +68,21 @@ class AbandonedBatch:
 
 
 def deal(
-    conn: Connection, *, interval_id: int, holder: Holder, max_batches: int, max_commands: int
+    conn: Connection,
+    *,
+    interval_id: int,
+    generation: int,
+    holder: Holder,
+    max_batches: int,
+    max_commands: int,
 ) -> list[DealtBatch]:
-    """Deal open batches to a run, in order and up to its limits; at least one where any is open."""
+    """Deal open batches of one plan to a run, in order and up to its limits; at least one where any is open."""
     rows = fetch_all(
         conn,
         "batches",
         "deal_batches",
         interval_id=interval_id,
+        generation=generation,
         dag_id=holder.dag_id,
         run_id=holder.run_id,
         max_batches=max_batches,
@@ -117,9 +124,9 @@ def list_of_run(conn: Connection, *, holder: Holder) -> list[BatchState]:
     return [BatchState(**row) for row in rows]
 
 
-def count_remaining(conn: Connection, *, interval_id: int) -> int:
-    """Count the commands in batches of an interval that are still open."""
-    row = fetch_one(conn, "batches", "count_remaining", interval_id=interval_id)
+def count_remaining(conn: Connection, *, interval_id: int, generation: int) -> int:
+    """Count the commands in batches of one plan that are still open."""
+    row = fetch_one(conn, "batches", "count_remaining", interval_id=interval_id, generation=generation)
     return int(row["num_commands"]) if row else 0
 
 
@@ -168,6 +175,12 @@ def stop(conn: Connection, batch: ClaimedBatch, *, stopped_class: str, stopped_m
         stopped_class=stopped_class,
         stopped_message=stopped_message,
     ):
+        raise ClaimLostError
+
+
+def renew(conn: Connection, batch: ClaimedBatch, *, lease: timedelta) -> None:
+    """Renew the lease of a worker that waits. Raises ``ClaimLostError`` when the fence has moved on."""
+    if not run(conn, "batches", "renew_batch", batch_id=batch.batch_id, fence=batch.fence, lease=lease):
         raise ClaimLostError
 
 

@@ -17,14 +17,16 @@ def record(
     *,
     fence: int,
     interval_id: int | None = None,
+    generation: int = 0,
     batch_id: int | None = None,
 ) -> None:
-    """Append one claim on an interval or on a batch."""
+    """Append one claim on an interval, on its replay of this generation, or on a batch."""
     run(
         conn,
         "claims",
         "insert_claim",
         interval_id=interval_id,
+        generation=generation,
         batch_id=batch_id,
         fence=fence,
         dag_id=holder.dag_id,

@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 from s3_retention.store.statements import fetch_all, run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from s3_retention.core.finding import Finding
@@ -45,6 +45,37 @@ def list_stuck_intervals(conn: Connection) -> list[Row]:
 def count_stopped_batches(conn: Connection) -> list[Row]:
     """Count stopped batches of cleanups, by policy and class."""
     return fetch_all(conn, "findings", "count_stopped_batches")
+
+
+def list_unclaimed(conn: Connection) -> list[Row]:
+    """List from which due time on each policy has an object waiting that no interval has claimed."""
+    return fetch_all(conn, "findings", "list_unclaimed")
+
+
+def count_open_commands(conn: Connection) -> list[Row]:
+    """Count the planned commands in batches that have not closed, by policy."""
+    return fetch_all(conn, "findings", "count_open_commands")
+
+
+def count_quarantine_old(conn: Connection, befores: Mapping[str, datetime]) -> list[Row]:
+    """Count what has waited in quarantine since before a time, which is given for each policy."""
+    return fetch_all(
+        conn,
+        "findings",
+        "count_quarantine_old",
+        policies=list(befores),
+        befores=list(befores.values()),
+    )
+
+
+def list_unfinished_replays(conn: Connection) -> list[Row]:
+    """List replays that nobody holds."""
+    return fetch_all(conn, "findings", "list_unfinished_replays")
+
+
+def list_late_runs(conn: Connection) -> list[Row]:
+    """List late runs that have not reported, or were flagged since the last pass of the watch."""
+    return fetch_all(conn, "findings", "list_late_runs")
 
 
 def see(conn: Connection, found: Sequence[Finding], *, now: datetime) -> tuple[int, int]:

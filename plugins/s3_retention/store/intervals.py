@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from psycopg.types.json import Jsonb
 
+from s3_retention.core.capacity import Arrivals
 from s3_retention.core.interval import ClaimedInterval, Interval, IntervalState
 from s3_retention.errors import ClaimLostError
 from s3_retention.store import claims
@@ -13,7 +14,7 @@ from s3_retention.store.statements import fetch_all, fetch_one, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import timedelta
+    from datetime import datetime, timedelta
     from typing import Any
 
     from s3_retention.core.holder import Holder
@@ -40,6 +41,12 @@ def get_row(conn: Connection, interval_id: int) -> dict[str, Any]:
     if row is None:
         raise LookupError(interval_id)
     return row
+
+
+def find_by_key(conn: Connection, interval_key: str) -> ClaimedInterval | None:
+    """Find the interval of this name."""
+    row = fetch_one(conn, "intervals", "find_interval_by_key", interval_key=interval_key)
+    return get(conn, row["interval_id"]) if row else None
 
 
 def find_unfinished(conn: Connection, *, policy: str) -> ClaimedInterval | None:
@@ -119,6 +126,7 @@ def mark_planned(
     num_bytes: int,
     num_stragglers: int,
     num_kept_by_reason: Mapping[str, int],
+    next_due_at: datetime | None,
 ) -> None:
     """Say that the plan is stored whole. Raises ``ClaimLostError`` when the fence has moved on."""
     if not run(
@@ -133,6 +141,7 @@ def mark_planned(
         num_bytes=num_bytes,
         num_stragglers=num_stragglers,
         num_kept_by_reason=Jsonb(dict(num_kept_by_reason)),
+        next_due_at=next_due_at,
     ):
         raise ClaimLostError
 
@@ -156,3 +165,15 @@ def has_live_lease(conn: Connection, *, policy: str) -> bool:
     """Say whether a run of this policy is under way."""
     row = fetch_one(conn, "intervals", "find_live_lease", policy=policy)
     return bool(row and row["is_live"])
+
+
+def find_unclaimed_since(conn: Connection, *, policy: str) -> datetime | None:
+    """Find the due time from which on no interval has claimed what is due; None for a policy without watermark."""
+    row = fetch_one(conn, "intervals", "find_unclaimed_since", policy=policy)
+    return row["unclaimed_since"] if row else None
+
+
+def find_arrivals(conn: Connection, *, policy: str, max_rows: int) -> Arrivals | None:
+    """Sum what the last slices of due time brought; None before there is a second slice."""
+    row = fetch_one(conn, "intervals", "count_arrivals", policy=policy, max_rows=max_rows)
+    return Arrivals(int(row["num_commands"]), row["due_time"]) if row else None

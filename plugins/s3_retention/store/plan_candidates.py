@@ -46,11 +46,35 @@ def copy(conn: Connection, candidates: Iterable[Candidate]) -> None:
             )
 
 
-def decide(conn: Connection, *, policy: str, keep_latest: int | None, ends_at: datetime) -> None:
-    """Decide every candidate: due, or kept with its reason."""
+def decide(
+    conn: Connection,
+    *,
+    policy: str,
+    policy_version: str,
+    keep_latest: int | None,
+    not_before: datetime | None,
+    ends_at: datetime,
+    interval_id: int | None = None,
+    generation: int = 0,
+) -> None:
+    """Decide every candidate: due, or kept with its reason.
+
+    ``not_before`` is the lower bound of a replay. What earlier generations of the interval have settled is kept.
+    """
     for name in ("create_plan_decisions", "clear_plan_decisions"):
         run(conn, _TABLE, name)
-    run(conn, _TABLE, "decide_candidates", policy=policy, keep_latest=keep_latest, ends_at=ends_at)
+    run(
+        conn,
+        _TABLE,
+        "decide_candidates",
+        policy=policy,
+        policy_version=policy_version,
+        keep_latest=keep_latest,
+        not_before=not_before,
+        ends_at=ends_at,
+        interval_id=interval_id,
+        earlier_generations=list(range(generation)),
+    )
 
 
 def count_decisions(conn: Connection, *, starts_at: datetime) -> list[Row]:

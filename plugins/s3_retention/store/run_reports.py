@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from psycopg.types.json import Jsonb
 
+from s3_retention.core.capacity import RunFigures
 from s3_retention.store.statements import fetch_all, run
 
 if TYPE_CHECKING:
@@ -48,8 +49,9 @@ def insert(
     interval_id: int | None,
     counts: Mapping[str, object],
     is_balanced: bool,
+    figures: RunFigures | None,
 ) -> None:
-    """Append what a run says at its end."""
+    """Append what a run says at its end; ``figures`` are those of a cleanup."""
     run(
         conn,
         "run_reports",
@@ -60,4 +62,13 @@ def insert(
         interval_id=interval_id,
         counts=Jsonb(dict(counts)),
         is_balanced=is_balanced,
+        unclaimed_since=figures.unclaimed_since if figures else None,
+        num_drained=figures.num_drained if figures else None,
+        num_remaining=figures.num_remaining if figures else None,
     )
+
+
+def list_last_figures(conn: Connection, *, policy: str, max_rows: int) -> list[RunFigures]:
+    """List what the last cleanup runs of a policy said, the oldest of them first."""
+    rows = fetch_all(conn, "run_reports", "list_last_figures", policy=policy, max_rows=max_rows)
+    return [RunFigures(**row) for row in reversed(rows)]

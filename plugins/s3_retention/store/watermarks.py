@@ -46,3 +46,8 @@ def move_position(conn: Connection, *, interval_id: int) -> None:
 def move_completed_through(conn: Connection, *, interval_id: int) -> None:
     """Say that every command before the end of this interval is settled or in quarantine."""
     run(conn, "watermarks", "move_completed_through", interval_id=interval_id)
+
+
+def count_conflict(conn: Connection, *, policy: str) -> None:
+    """Count that a run wanted an interval which another live run held."""
+    run(conn, "watermarks", "count_claim_conflict", policy=policy)

@@ -1,0 +1,116 @@
+"""Decides what a scan has found, and stores one command per object that is due."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from s3_retention.errors import PlanRefusedError
+from s3_retention.store import plan_candidates
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from s3_retention.core.policy import RetentionPolicy
+    from s3_retention.steps.scan import Scan
+    from s3_retention.store.batches import DealtBatch
+    from s3_retention.store.connection import Connection
+
+MAX_CHUNK = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a plan covers: all that is due before ``ends_at``; what was due before ``starts_at`` is a straggler.
+
+    Only a replay (generation 1 and higher) has a lower bound, ``not_before``, and earlier plans of its interval.
+    """
+
+    starts_at: datetime
+    ends_at: datetime
+    not_before: datetime | None = None
+    interval_id: int | None = None
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanResult:
+    """A plan in counts: objects, bytes, and objects per reason of keeping; and what was dealt to this run.
+
+    ``next_due_at`` is the first due time beyond the plan that the scan saw.
+    """
+
+    num_scanned: int
+    num_discovered: int
+    num_bytes: int
+    num_stragglers: int
+    num_kept_by_reason: dict[str, int] = field(default_factory=dict)
+    next_due_at: datetime | None = None
+    batches: tuple[DealtBatch, ...] = ()
+
+    def __str__(self) -> str:
+        """Print the plan for a task log."""
+        kept = ", ".join(f"{count:,} {why}" for why, count in sorted(self.num_kept_by_reason.items()))
+        return (
+            f"{self.num_scanned:,} scanned, {self.num_discovered:,} due ({self.num_bytes:,} bytes, "
+            f"{self.num_stragglers:,} stragglers); kept: {kept or 'none'}"
+        )
+
+
+def run(conn: Connection, policy: RetentionPolicy, scan: Scan, bounds: Bounds) -> PlanResult:
+    """Decide every candidate of the scan, into a table of this session.
+
+    Raises ``PlanRefusedError`` when everything would expire and the policy does not allow it.
+    """
+    plan_candidates.decide(
+        conn,
+        policy=policy.name,
+        policy_version=policy.version,
+        keep_latest=policy.keep.latest if policy.keep else None,
+        not_before=bounds.not_before,
+        ends_at=bounds.ends_at,
+        interval_id=bounds.interval_id,
+        generation=bounds.generation,
+    )
+    by_reason = {
+        row["reason"]: row for row in plan_candidates.count_decisions(conn, starts_at=bounds.starts_at)
+    }
+    due = by_reason.pop("due", {"num_objects": 0, "num_bytes": 0, "num_due_before": 0})
+    kept = scan.num_kept + Counter({reason: row["num_objects"] for reason, row in by_reason.items()})
+    result = PlanResult(
+        num_scanned=scan.num_scanned,
+        num_discovered=due["num_objects"],
+        num_bytes=int(due["num_bytes"]),
+        num_stragglers=due["num_due_before"],
+        num_kept_by_reason=dict(kept),
+        next_due_at=by_reason["not_due"]["first_due_at"] if "not_due" in by_reason else None,
+    )
+    _refuse_everything(policy, result)
+    return result
+
+
+def store_commands(conn: Connection, policy: RetentionPolicy, *, interval_id: int, generation: int) -> None:
+    """Store what was decided to be due as batches of chunks, with the keepers of its groups."""
+    # A run is dealt at least one batch, so none may be over the limit of a run.
+    batch_size = min(policy.batch.size, policy.limits.max_commands_per_run)
+    chunk_size = min(MAX_CHUNK, batch_size)
+    plan_candidates.store_plan(
+        conn,
+        policy=policy.name,
+        interval_id=interval_id,
+        generation=generation,
+        chunk_size=chunk_size,
+        chunks_per_batch=batch_size // chunk_size,
+    )
+
+
+def _refuse_everything(policy: RetentionPolicy, result: PlanResult) -> None:
+    if result.num_discovered == 0 or policy.limits.allow_expire_everything:
+        return
+    # By what stays, not by what was scanned: a listing may name a key twice. Quarantine is no place to stay.
+    if sum(result.num_kept_by_reason.values()) == result.num_kept_by_reason.get("in_quarantine", 0):
+        raise PlanRefusedError(
+            f"policy {policy.name}: all {result.num_scanned:,} objects that the scan saw would be deleted, and "
+            "nothing was; look at select and age, or set limits.allow_expire_everything: true if this is meant"
+        )

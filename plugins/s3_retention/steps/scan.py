@@ -1,0 +1,85 @@
+"""Scans a source whole: every candidate into a table of this session, and a count of what is kept at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from s3_retention.core.verdict import Decider, Verdict
+from s3_retention.errors import PlanRefusedError
+from s3_retention.store import plan_candidates, watermarks
+from s3_retention.store.connection import transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from s3_retention.core.interval import Interval
+    from s3_retention.core.policy import RetentionPolicy
+    from s3_retention.sources.s3_listing import CandidateSource
+    from s3_retention.store.connection import Connection
+
+MAX_CLOCK_SKEW = timedelta(minutes=5)
+"""How far the ledger's clock may be from the store's; each decision is by the ledger's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A complete scan in counts. ``started_at`` is by the ledger's clock: what came later may not be in it."""
+
+    started_at: datetime
+    num_scanned: int
+    num_kept: Counter[str]
+
+
+def run(
+    conn: Connection, source: CandidateSource, policy: RetentionPolicy, heartbeat: Callable[[], None]
+) -> Scan:
+    """Stream the source into this session's table of candidates; ``heartbeat`` is called for each page.
+
+    Raises ``StoreError`` when the scan is not complete, ``PlanRefusedError`` when the clocks of ledger and store
+    disagree.
+    """
+    decider = Decider(policy)
+    now = watermarks.read_clock(conn)
+    _refuse_skew(policy, source.read_clock(), now)
+    num_scanned = 0
+    num_kept: Counter[str] = Counter()
+    with transaction(conn):
+        plan_candidates.begin(conn)
+    for page in source.pages():
+        num_scanned += len(page)
+        candidates = []
+        for facts in page:
+            candidate = decider.candidate(facts, now=now)
+            if isinstance(candidate, Verdict):
+                num_kept[candidate.reasons[0]] += 1
+            else:
+                candidates.append(candidate)
+        heartbeat()
+        with transaction(conn):
+            plan_candidates.copy(conn, candidates)
+    return Scan(now, num_scanned, num_kept)
+
+
+def refuse_future_end(conn: Connection, interval: Interval) -> None:
+    """Refuse an interval that a clock ahead has cut: what is due before its end need not be due now.
+
+    Raises ``PlanRefusedError``.
+    """
+    if interval.ends_at > watermarks.read_clock(conn):
+        raise PlanRefusedError(
+            f"interval {interval.key} ends in the future: the clock of the ledger was ahead when it was cut, or is "
+            "behind now; nothing was planned: see docs/runbook.md"
+        )
+
+
+def _refuse_skew(policy: RetentionPolicy, store_now: datetime | None, ledger_now: datetime) -> None:
+    """Refuse to decide when the two clocks disagree: one that is ahead makes young objects due."""
+    if store_now is not None and abs(store_now - ledger_now) > MAX_CLOCK_SKEW:
+        raise PlanRefusedError(
+            f"policy {policy.name}: the clock of the ledger database says {ledger_now:%Y-%m-%d %H:%M:%S} UTC and "
+            f"that of the store {store_now:%Y-%m-%d %H:%M:%S} UTC; nothing was planned: set the clock that is wrong"
+        )
