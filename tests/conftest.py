@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +28,15 @@ if TYPE_CHECKING:
 
 # A test's ledger outlives the examples of one property: each example makes its own rows or transaction.
 settings.register_profile(
-    "s3_retention", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    "s3_retention",
+    deadline=None,
+    stateful_step_count=25,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-settings.load_profile("s3_retention")
+settings.register_profile(
+    "long", settings.get_profile("s3_retention"), max_examples=1600, stateful_step_count=60
+)
+settings.load_profile("long" if os.environ.get("S3_RETENTION_TEST_LONG") else "s3_retention")
 _numbers = itertools.count(1)
 
 
