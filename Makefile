@@ -39,6 +39,10 @@ test: $(INSTALLED) ## Run every test, on real services
 test-unit: $(INSTALLED) ## Run the tests that need no service (seconds)
 	@$(BIN)/python -m pytest -n 2 tests/unit
 
+.PHONY: test-long
+test-long: $(INSTALLED) ## Run the properties and the state machine of time with many more examples
+	@S3_RETENTION_TEST_LONG=1 $(BIN)/python -m pytest -n 2 -m hypothesis --timeout 3600 tests/unit tests/integration
+
 .PHONY: coverage
 coverage: $(INSTALLED) ## Run unit and integration tests and show the lines that none reaches
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term tests/unit tests/integration tests/faults

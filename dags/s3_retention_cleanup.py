@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import pendulum
 from airflow.providers.common.compat.sdk import DAG, TriggerRule, task
 
-from s3_retention.runtime import environment, tasks, watching
+from s3_retention.runtime import deadline, environment, tasks, watching
 
 if TYPE_CHECKING:
     from s3_retention.core.policy import RetentionPolicy
@@ -43,6 +43,7 @@ def cleanup_dag(policy: RetentionPolicy) -> DAG:
         max_active_runs=1,
         default_args={"owner": policy.owner, **environment.retry_arguments()},
         tags=["s3-retention", policy.mode.value],
+        **deadline.deadline_arguments(policy),
     ) as dag:
 
         @task(doc_md="Takes the next slice of the watermark. The same run always gets the same slice.")

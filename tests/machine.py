@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from psycopg.rows import dict_row
 
 from s3_retention import errors
@@ -44,6 +44,10 @@ EXPECTED = (
     errors.BatchStoppedError,
     errors.ReplayRefusedError,
 )
+
+
+MAX_STALLED = 3
+some_keys = st.sets(st.sampled_from(DUE), min_size=1, max_size=4)
 
 
 class CrashError(Exception):
@@ -91,6 +95,8 @@ class Stalled:
 
     thread: threading.Thread
     gateway: Faulty
+    batch_id: int
+    fence: int
 
 
 class RetentionMachine(RuleBasedStateMachine):
@@ -121,7 +127,12 @@ class RetentionMachine(RuleBasedStateMachine):
         self.world.put(*YOUNG)
 
     # What happens -----------------------------------------------------------------------------------------
-    @rule(keys=st.sets(st.sampled_from(DUE), min_size=1, max_size=4))
+    @initialize(keys=some_keys)
+    def begin(self, keys: set[str]) -> None:
+        self.put(keys)
+        self.begin_run()
+
+    @rule(keys=some_keys)
     def put(self, keys: set[str]) -> None:
         self.world.put(*sorted(keys), body=f"{self.offset}-{len(self.runs)}".encode())
         self.put_keys |= keys
@@ -150,27 +161,27 @@ class RetentionMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.runs)
     def clear_a_run(self, data: st.DataObject) -> None:
         """Its first task runs again, as when an operator clears it."""
-        run = data.draw(st.sampled_from(self.runs))
+        run = data.draw(st.sampled_from(self.runs[:-4:-1]))
         run.try_number += 1
         if run.dag == CLEANUP:
             self.world.claim(run.run_id)
             self.plan(run)
 
-    @rule(
-        data=st.data(),
-        how=st.sampled_from(["whole", "whole", "crash before", "crash after", "stall"]),
-    )
-    @precondition(lambda self: any(run.batches for run in self.runs))
+    @rule(data=st.data(), how=st.sampled_from(["whole", "crash before", "crash after"]))
+    @precondition(lambda self: self.at_work())
     def deliver(self, data: st.DataObject, how: str) -> None:
-        run = data.draw(st.sampled_from([run for run in self.runs if run.batches]))
+        run = data.draw(st.sampled_from(self.at_work()))
         batch = data.draw(st.sampled_from(run.batches))
-        if how == "stall":
-            self.stall(run, batch)
-            return
         gateway: Any = Faulty(self.world.gateway, how == "crash before", how == "crash after")
         with suppress(CrashError, *EXPECTED):
             self.world.through(gateway).delete(batch, run.run_id, dag=run.dag, try_number=run.try_number)
         run.try_number += how != "whole"
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.at_work() and len(self.stalled) < MAX_STALLED)
+    def stall(self, data: st.DataObject) -> None:
+        run = data.draw(st.sampled_from(self.at_work()))
+        self.stall_in(run, data.draw(st.sampled_from(run.batches)))
 
     @rule(data=st.data())
     @precondition(lambda self: self.stalled)
@@ -178,16 +189,16 @@ class RetentionMachine(RuleBasedStateMachine):
         self.let_go(data.draw(st.sampled_from(self.stalled)))
 
     @rule(data=st.data(), failed=st.booleans())
-    @precondition(lambda self: self.runs)
+    @precondition(lambda self: self.at_work())
     def sweep(self, data: st.DataObject, failed: bool) -> None:
-        run = data.draw(st.sampled_from(self.runs))
+        run = data.draw(st.sampled_from(self.at_work()))
         indexes = {batch.map_index for batch in run.batches} if failed else set()
         self.world.sweep(run.run_id, failed=indexes, dag=run.dag)
 
     @rule(data=st.data())
     @precondition(lambda self: self.runs)
     def report(self, data: st.DataObject) -> None:
-        self.end(data.draw(st.sampled_from(self.runs)))
+        self.end(data.draw(st.sampled_from(self.runs[:-4:-1])))
 
     @rule()
     def watch(self) -> None:
@@ -376,7 +387,11 @@ class RetentionMachine(RuleBasedStateMachine):
         )
         return [row["interval_key"] for row in rows]
 
-    def stall(self, run: Run, batch: DealtBatch) -> None:
+    def at_work(self) -> list[Run]:
+        """The last runs that have batches, the newest first: an old one is of little interest."""
+        return [run for run in reversed(self.runs) if run.batches][:3]
+
+    def stall_in(self, run: Run, batch: DealtBatch) -> None:
         faulty = Faulty(self.world.gateway, go_on=threading.Event())
         gateway: Any = faulty
         try_number = run.try_number
@@ -396,12 +411,28 @@ class RetentionMachine(RuleBasedStateMachine):
         thread = threading.Thread(target=work)
         thread.start()
         assert faulty.reached.wait(60)
-        self.stalled.append(Stalled(thread, faulty))
+        self.stalled.append(Stalled(thread, faulty, batch.batch_id, self.fence_of(batch.batch_id)))
         run.try_number += 1
 
     def let_go(self, one: Stalled) -> None:
         self.stalled.remove(one)
+        before, is_taken = self.num_settled(one.batch_id), self.fence_of(one.batch_id) != one.fence
         if one.gateway.go_on is not None:
             one.gateway.go_on.set()
         one.thread.join(60)
         assert not one.thread.is_alive()
+        # A worker whose claim was taken over meanwhile writes nothing.
+        assert not is_taken or self.num_settled(one.batch_id) == before
+
+    def fence_of(self, batch_id: int) -> int:
+        fence: int = self.world.value(
+            "SELECT fence FROM s3_retention.batches WHERE batch_id = %(batch_id)s", batch_id=batch_id
+        )
+        return fence
+
+    def num_settled(self, batch_id: int) -> int:
+        settled: int = self.world.value(
+            "SELECT count(*) FROM s3_retention.ledger_entries WHERE batch_id = %(batch_id)s",
+            batch_id=batch_id,
+        )
+        return settled

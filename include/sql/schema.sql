@@ -491,12 +491,15 @@ CREATE TABLE s3_retention.late_runs (
     run_id text NOT NULL,
     due_at timestamp with time zone NOT NULL,
     deadline_at timestamp with time zone NOT NULL,
+    state text NOT NULL,
     flagged_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL
 );
 
 COMMENT ON TABLE s3_retention.late_runs IS 'Runs that had not ended at the deadline of their policy. One row each, however often Airflow says so.';
 
 COMMENT ON COLUMN s3_retention.late_runs.due_at IS 'The tick that the run is for.';
+
+COMMENT ON COLUMN s3_retention.late_runs.state IS 'What Airflow said of the run when its deadline passed.';
 
 CREATE TABLE s3_retention.missed_intervals (
     policy text NOT NULL,

@@ -85,6 +85,7 @@ def test_a_dag_file_holds_flow_only(file: Path) -> None:
     ours = {name for name in imported if name.startswith("s3_retention")}
     # The type of an argument is named under TYPE_CHECKING; nothing else of ours is reached but runtime.
     assert ours <= {
+        "s3_retention.runtime.deadline",
         "s3_retention.runtime.environment",
         "s3_retention.runtime.redriving",
         "s3_retention.runtime.tasks",

@@ -33,7 +33,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     (
         "text",
         (
-            "acted_by bucket claimed_by dag_id flagged_by interval_key policy policy_version rules_hash run_id "
+            "acted_by bucket claimed_by dag_id flagged_by interval_key policy policy_version rules_hash run_id state "
             "stopped_class stopped_message task_id timetable"
         ),
     ),

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from sandbox.ledger import Ledger
     from tests.factories import World
 
-PROPERTIES_PER_MACHINE = 8
+PROPERTIES_PER_MACHINE = 4
 """One example of the machine costs as much as this many of a simple property, and more."""
 
 
+@pytest.mark.hypothesis
 @pytest.mark.timeout(3600)
 def test_intervals_tile_claims_exclude_and_every_command_ends_once_whatever_happens(
     world: World, migrated: Ledger

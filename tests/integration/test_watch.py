@@ -352,7 +352,13 @@ def test_commands_of_a_policy_whose_file_is_gone_are_found_until_it_is_back(worl
 
 def test_a_late_run_is_found_once_and_until_it_has_reported(world: World) -> None:
     world.watch()
-    flag: dict[str, Any] = {"policy": world.policy.name, "dag_id": CLEANUP, "due_at": NOW, "deadline_at": NOW}
+    flag: dict[str, Any] = {
+        "policy": world.policy.name,
+        "dag_id": CLEANUP,
+        "due_at": NOW,
+        "deadline_at": NOW,
+        "state": "failed",
+    }
     assert late_runs.insert(world.conn, run_id="run-1", **flag)
     assert not late_runs.insert(world.conn, run_id="run-1", **flag)
     assert late_runs.insert(world.conn, run_id="run-2", **flag)

@@ -175,6 +175,7 @@ LATE = {
     "run_id": "r",
     "due_at": NOW - DAY,
     "deadline_at": NOW,
+    "state": "running",
     "ended_at": None,
     "completed_through": None,
     "is_new": False,
@@ -199,7 +200,12 @@ def test_a_late_run_is_found_until_it_has_ended_or_its_time_is_covered_and_at_le
     assert (found is not None) == is_found
     if found is not None:
         assert found.subject == "r"
-        assert "run r is late: its deadline was 2026-06-10T12:00:00+00:00, and it " in found.detail["message"]
+        message = found.detail["message"]
+        assert message.startswith(
+            "policy p: run r is late: at its deadline, 2026-06-10T12:00:00+00:00, it was running; it "
+        )
+        ended = changes.get("ended_at") is not None
+        assert message.endswith("reported at 2026-06-10T12:00:00+00:00" if ended else "has not reported")
 
 
 def test_only_a_policy_that_falls_behind_is_found() -> None:

@@ -109,6 +109,7 @@ CREATE TABLE s3_retention.late_runs (
     run_id text NOT NULL,
     due_at timestamptz NOT NULL,
     deadline_at timestamptz NOT NULL,
+    state text NOT NULL,
     flagged_at timestamptz NOT NULL DEFAULT s3_retention.clock(),
     PRIMARY KEY (dag_id, run_id)
 );
@@ -116,6 +117,7 @@ CREATE INDEX late_runs_time ON s3_retention.late_runs (policy, due_at);
 COMMENT ON TABLE s3_retention.late_runs IS
 'Runs that had not ended at the deadline of their policy. One row each, however often Airflow says so.';
 COMMENT ON COLUMN s3_retention.late_runs.due_at IS 'The tick that the run is for.';
+COMMENT ON COLUMN s3_retention.late_runs.state IS 'What Airflow said of the run when its deadline passed.';
 
 CREATE TRIGGER late_runs_append_only BEFORE UPDATE OR DELETE ON s3_retention.late_runs
 FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();

@@ -146,6 +146,7 @@ SELECT
     late_runs.run_id,
     late_runs.due_at,
     late_runs.deadline_at,
+    late_runs.state,
     ended.ended_at,
     watermarks.completed_through,
     late_runs.flagged_at > coalesce(

@@ -212,15 +212,19 @@ def late_run(facts: Facts, *, safety_delay: timedelta) -> Finding | None:
     is_covered = through is not None and through >= facts["due_at"] - safety_delay
     if not facts["is_new"] and is_covered:
         return None
-    ended = "has not ended" if facts["ended_at"] is None else f"ended at {facts['ended_at'].isoformat()}"
+    ended = (
+        "has not reported" if facts["ended_at"] is None else f"reported at {facts['ended_at'].isoformat()}"
+    )
     return _finding(
         facts,
         FindingKind.LATE_RUN,
-        f"run {facts['run_id']} is late: its deadline was {facts['deadline_at'].isoformat()}, and it {ended}",
+        f"run {facts['run_id']} is late: at its deadline, {facts['deadline_at'].isoformat()}, it was "
+        f"{facts['state']}; it {ended}",
         facts["run_id"],
         run_id=facts["run_id"],
         due_at=facts["due_at"].isoformat(),
         deadline_at=facts["deadline_at"].isoformat(),
+        state=facts["state"],
     )
 
 

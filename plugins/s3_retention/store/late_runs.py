@@ -13,9 +13,16 @@ if TYPE_CHECKING:
 
 
 def insert(
-    conn: Connection, *, policy: str, dag_id: str, run_id: str, due_at: datetime, deadline_at: datetime
+    conn: Connection,
+    *,
+    policy: str,
+    dag_id: str,
+    run_id: str,
+    due_at: datetime,
+    deadline_at: datetime,
+    state: str,
 ) -> bool:
-    """Flag a late run; False when it was flagged before."""
+    """Flag a late run, with what Airflow said of it; False when it was flagged before."""
     flagged = run(
         conn,
         "late_runs",
@@ -25,5 +32,6 @@ def insert(
         run_id=run_id,
         due_at=due_at,
         deadline_at=deadline_at,
+        state=state,
     )
     return flagged > 0
