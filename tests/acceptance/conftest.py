@@ -43,6 +43,8 @@ def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"absent_{mode}.yaml").write_text(absent.replace("mode: enforce", f"mode: {mode}"))
     watched = DEFAULTS.format(name="watched", bucket="absent") + 'schedule: "0 * * * *"\n'
     (folder / "watched.yaml").write_text(watched)
+    late = DEFAULTS.format(name="late", bucket="absent") + 'schedule: "0 0 1 1 *"\ndeadline: 5s\n'
+    (folder / "late.yaml").write_text(late)
     (folder / "broken.yaml").write_text(BROKEN.format(name="broken", bucket="broken"))
     return folder
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s3_retention.core import finding
+from s3_retention.core import finding, lateness
 from s3_retention.core.capacity import Capacity
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ DAY = timedelta(days=1)
 
 def test_a_watermark_is_found_when_it_is_older_than_it_may_be_and_not_before() -> None:
     facts = {"policy": "p", "completed_through": NOW - DAY, "first_claimed_at": NOW - 9 * DAY}
-    assert finding.watermark_age(facts, max_age=DAY, now=NOW) is None
-    assert finding.watermark_age(facts, max_age=None, now=NOW) is None
-    found = finding.watermark_age(facts, max_age=DAY, now=NOW + timedelta(seconds=61))
+    assert lateness.watermark_age(facts, max_age=DAY, now=NOW) is None
+    assert lateness.watermark_age(facts, max_age=None, now=NOW) is None
+    found = lateness.watermark_age(facts, max_age=DAY, now=NOW + timedelta(seconds=61))
     assert found is not None
     assert found.detail["message"] == (
         "policy p: everything due before 2026-06-09T12:00:00+00:00 has ended, and nothing since then: "
@@ -38,10 +38,10 @@ def test_a_policy_is_not_behind_for_longer_than_since_its_first_claim() -> None:
         "completed_through": datetime(1970, 1, 1, tzinfo=UTC),
         "first_claimed_at": NOW - timedelta(hours=1),
     }
-    assert finding.watermark_age(facts, max_age=DAY, now=NOW) is None
-    assert finding.watermark_age(facts, max_age=timedelta(minutes=59), now=NOW) is not None
+    assert lateness.watermark_age(facts, max_age=DAY, now=NOW) is None
+    assert lateness.watermark_age(facts, max_age=timedelta(minutes=59), now=NOW) is not None
     never = facts | {"first_claimed_at": None}
-    assert finding.watermark_age(never, max_age=DAY, now=NOW) is not None
+    assert lateness.watermark_age(never, max_age=DAY, now=NOW) is not None
 
 
 FOUND: dict[str, tuple[Finding, str, str]] = {
@@ -101,7 +101,7 @@ FOUND: dict[str, tuple[Finding, str, str]] = {
         "2 batches stopped by auth (ExpiredToken): the rest waits for the next run",
     ),
     "near the age limit": (
-        finding.age_limit(
+        lateness.age_limit(
             {"policy": "p", "num_commands": 3, "oldest_at": NOW - timedelta(days=12)},
             "quarantine",
             limit=14 * DAY,
@@ -111,7 +111,7 @@ FOUND: dict[str, tuple[Finding, str, str]] = {
         "3 commands in quarantine, the oldest for 12 d, near the limit of 14d; nothing is dropped",
     ),
     "over the age limit": (
-        finding.age_limit(
+        lateness.age_limit(
             {"policy": "p", "num_commands": 1, "oldest_at": NOW - timedelta(days=14, hours=4)},
             "commands",
             limit=14 * DAY,
@@ -160,10 +160,10 @@ def test_a_finding_says_itself_in_one_sentence_and_holds_plain_values(name: str)
 
 def test_an_object_that_is_due_for_too_long_without_an_interval_is_found() -> None:
     facts = {"policy": "p", "next_due_at": NOW - DAY}
-    assert finding.oldest_unclaimed(facts, max_age=DAY, now=NOW) is None
-    assert finding.oldest_unclaimed(facts, max_age=None, now=NOW + 9 * DAY) is None
-    assert finding.oldest_unclaimed({"policy": "p", "next_due_at": None}, max_age=DAY, now=NOW) is None
-    found = finding.oldest_unclaimed(facts, max_age=DAY, now=NOW + timedelta(hours=3, minutes=12))
+    assert lateness.oldest_unclaimed(facts, max_age=DAY, now=NOW) is None
+    assert lateness.oldest_unclaimed(facts, max_age=None, now=NOW + 9 * DAY) is None
+    assert lateness.oldest_unclaimed({"policy": "p", "next_due_at": None}, max_age=DAY, now=NOW) is None
+    found = lateness.oldest_unclaimed(facts, max_age=DAY, now=NOW + timedelta(hours=3, minutes=12))
     assert found is not None
     assert found.detail["message"] == (
         "policy p: the oldest unclaimed object has been due for 1 d 3 h, and 1d is the limit"
@@ -196,7 +196,7 @@ LATE = {
 def test_a_late_run_is_found_until_it_has_ended_or_its_time_is_covered_and_at_least_once(
     changes: dict[str, Any], is_found: bool
 ) -> None:
-    found = finding.late_run(LATE | changes, safety_delay=timedelta(minutes=2))
+    found = lateness.late_run(LATE | changes, safety_delay=timedelta(minutes=2))
     assert (found is not None) == is_found
     if found is not None:
         assert found.subject == "r"
@@ -210,7 +210,7 @@ def test_a_late_run_is_found_until_it_has_ended_or_its_time_is_covered_and_at_le
 
 def test_only_a_policy_that_falls_behind_is_found() -> None:
     slow = Capacity(timedelta(minutes=192), timedelta(minutes=4), 120.4, 100.2, is_falling_behind=True)
-    found = finding.falling_behind("p", slow)
+    found = lateness.falling_behind("p", slow)
     assert found is not None
     assert found.detail == {
         "message": "policy p: falling behind: oldest unclaimed object is 3 h 12 min old and grows by 4 min per run; "
@@ -220,4 +220,4 @@ def test_only_a_policy_that_falls_behind_is_found() -> None:
         "num_arriving_per_run": 120,
         "num_drained_per_run": 100,
     }
-    assert finding.falling_behind("p", replace(slow, is_falling_behind=False)) is None
+    assert lateness.falling_behind("p", replace(slow, is_falling_behind=False)) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from s3_retention.core import finding
+from s3_retention.core import finding, lateness
 from s3_retention.core.capacity import MAX_RUNS, judge_capacity
 from s3_retention.store import findings, intervals, run_reports, watermarks
 from s3_retention.store.connection import transaction
@@ -62,7 +62,7 @@ def _find(conn: Connection, watched: Watched, *, now: datetime) -> Iterator[Find
     yield from (finding.replay_unfinished(row, now=now) for row in findings.list_unfinished_replays(conn))
     for row in findings.list_late_runs(conn):
         if row["policy"] in watched:
-            late = finding.late_run(row, safety_delay=watched[row["policy"]].safety_delay)
+            late = lateness.late_run(row, safety_delay=watched[row["policy"]].safety_delay)
             yield from () if late is None else (late,)
     for row in findings.count_open_commands(conn):
         if row["policy"] in watched and not watched[row["policy"]].has_file:
@@ -74,22 +74,22 @@ def _find_ages(conn: Connection, watched: Watched, *, now: datetime) -> Iterator
     limits = {name: one.max_command_age for name, one in watched.items() if one.max_command_age is not None}
     max_ages = {name: one.max_age for name, one in watched.items()}
     for row in findings.list_watermark_ages(conn):
-        old = finding.watermark_age(row, max_age=max_ages.get(row["policy"]), now=now)
+        old = lateness.watermark_age(row, max_age=max_ages.get(row["policy"]), now=now)
         yield from () if old is None else (old,)
     for row in findings.list_unclaimed(conn):
-        old = finding.oldest_unclaimed(row, max_age=max_ages.get(row["policy"]), now=now)
+        old = lateness.oldest_unclaimed(row, max_age=max_ages.get(row["policy"]), now=now)
         yield from () if old is None else (old,)
-    befores = {name: now - finding.WARN_AT * limit for name, limit in limits.items()}
+    befores = {name: now - lateness.WARN_AT * limit for name, limit in limits.items()}
     for row in findings.count_open_commands(conn):
         before = befores.get(row["policy"])
         if before is not None and row["oldest_at"] <= before:
-            yield finding.age_limit(row, "commands", limit=limits[row["policy"]], now=now)
+            yield lateness.age_limit(row, "commands", limit=limits[row["policy"]], now=now)
     for row in findings.count_quarantine_old(conn, befores):
-        yield finding.age_limit(row, "quarantine", limit=limits[row["policy"]], now=now)
+        yield lateness.age_limit(row, "quarantine", limit=limits[row["policy"]], now=now)
 
 
 def _find_capacity(conn: Connection, watched: Sequence[WatchedPolicy]) -> Iterator[Finding]:
     for one in watched:
         capacity = capacity_of(conn, one.name, width=one.width, safety_delay=one.safety_delay)
-        behind = None if capacity is None else finding.falling_behind(one.name, capacity)
+        behind = None if capacity is None else lateness.falling_behind(one.name, capacity)
         yield from () if behind is None else (behind,)
