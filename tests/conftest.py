@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 settings.register_profile(
     "s3_retention",
     deadline=None,
-    stateful_step_count=25,
+    stateful_step_count=40,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.register_profile(
-    "long", settings.get_profile("s3_retention"), max_examples=800, stateful_step_count=60
+    "long", settings.get_profile("s3_retention"), max_examples=800, stateful_step_count=80
 )
 settings.load_profile("long" if os.environ.get("S3_RETENTION_TEST_LONG") else "s3_retention")
 _numbers = itertools.count(1)

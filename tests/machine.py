@@ -127,8 +127,10 @@ class RetentionMachine(RuleBasedStateMachine):
         self.world.put(*YOUNG)
 
     # What happens -----------------------------------------------------------------------------------------
-    @initialize(keys=some_keys)
-    def begin(self, keys: set[str]) -> None:
+    @initialize(keys=some_keys, denied=st.sets(st.sampled_from(DUE), max_size=3))
+    def begin(self, keys: set[str], denied: set[str]) -> None:
+        for key in sorted(denied):
+            self.deny_or_allow(key)
         self.put(keys)
         self.begin_run()
 
@@ -156,6 +158,17 @@ class RetentionMachine(RuleBasedStateMachine):
         self.runs.append(run)
         self.world.claim(run.run_id)
         self.plan(run)
+
+    @rule(keys=some_keys)
+    def do_a_whole_run(self, keys: set[str]) -> None:
+        """As it is on most days."""
+        self.put(keys)
+        self.begin_run()
+        self.finish(self.runs[-1])
+
+    @rule()
+    def do_a_whole_redrive(self) -> None:
+        self.finish(self.redrive())
 
     @rule(data=st.data())
     @precondition(lambda self: self.runs)

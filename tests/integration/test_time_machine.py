@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sandbox.ledger import Ledger
     from tests.factories import World
 
-PROPERTIES_PER_MACHINE = 4
+PROPERTIES_PER_MACHINE = 5
 """One example of the machine costs as much as this many of a simple property, and more."""
 
 
