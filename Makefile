@@ -43,6 +43,10 @@ test-unit: $(INSTALLED) ## Run the tests that need no service (seconds)
 test-long: $(INSTALLED) ## Run the properties and the state machine of time with many more examples
 	@S3_RETENTION_TEST_LONG=1 $(BIN)/python -m pytest -n 2 -m hypothesis --timeout 3600 tests/unit tests/integration
 
+.PHONY: chaos
+chaos: $(INSTALLED) ## Kill and stop a real process ten times at every seam, and show what was lost (about half an hour)
+	@$(BIN)/python -m tests.faults.chaos $(ARGS)
+
 .PHONY: coverage
 coverage: $(INSTALLED) ## Run unit and integration tests and show the lines that none reaches
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term tests/unit tests/integration tests/faults
