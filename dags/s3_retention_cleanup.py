@@ -37,7 +37,7 @@ def cleanup_dag(policy: RetentionPolicy) -> DAG:
         description=policy.description,
         doc_md=f"{__doc__}\n\n**Policy** `{policy.name}`, version `{policy.version}`, mode `{policy.mode.value}`. "
         f"{policy.description}",
-        schedule=policy.schedule,
+        schedule=environment.timetable(policy),
         start_date=pendulum.datetime(2020, 1, 1, tz=policy.timezone),
         catchup=False,
         max_active_runs=1,

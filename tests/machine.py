@@ -279,10 +279,17 @@ class RetentionMachine(RuleBasedStateMachine):
             "USING (interval_id, generation, command_id) WHERE resolved_at IS NULL"
         )
         twice = self.world.rows(
-            "SELECT command_id FROM s3_retention.ledger_entries WHERE outcome = 'deleted' "
+            "SELECT command_id FROM s3_retention.ledger_entries WHERE outcome IN ('deleted', 'already_absent') "
             "GROUP BY command_id HAVING count(*) > 1"
         )
-        assert (both, twice) == (0, [])
+        planned_twice = self.world.rows(
+            "SELECT command_id FROM s3_retention.unfinished_commands GROUP BY command_id HAVING count(*) > 1"
+        )
+        waits_twice = self.world.rows(
+            "SELECT command_id FROM s3_retention.quarantine WHERE resolved_at IS NULL "
+            "GROUP BY command_id HAVING count(*) > 1"
+        )
+        assert (both, twice, planned_twice, waits_twice) == (0, [], [], [])
 
     @invariant()
     def the_counts_balance(self) -> None:

@@ -495,7 +495,7 @@ CREATE TABLE s3_retention.late_runs (
     flagged_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL
 );
 
-COMMENT ON TABLE s3_retention.late_runs IS 'Runs that had not ended at the deadline of their policy. One row each, however often Airflow says so.';
+COMMENT ON TABLE s3_retention.late_runs IS 'Runs that had not succeeded at the deadline of their policy. One row each, however often Airflow says so.';
 
 COMMENT ON COLUMN s3_retention.late_runs.due_at IS 'The tick that the run is for.';
 
@@ -763,9 +763,13 @@ CREATE INDEX claims_run ON s3_retention.claims USING btree (run_id, dag_id);
 
 CREATE UNIQUE INDEX findings_one_open ON s3_retention.findings USING btree (COALESCE(policy, ''::text), kind, subject) WHERE (closed_at IS NULL);
 
+CREATE INDEX findings_subject ON s3_retention.findings USING btree (kind, subject);
+
 CREATE UNIQUE INDEX intervals_one_root ON s3_retention.intervals USING btree (policy) WHERE (follows IS NULL);
 
 CREATE UNIQUE INDEX intervals_one_unfinished ON s3_retention.intervals USING btree (policy) WHERE (state <> 'completed'::text);
+
+CREATE INDEX intervals_policy ON s3_retention.intervals USING btree (policy, interval_id);
 
 CREATE INDEX keepers_group ON s3_retention.keepers USING btree (interval_id, generation, hashtextextended(group_key, (0)::bigint));
 

@@ -104,7 +104,7 @@ def test_a_late_run_is_written_down_once_however_often_airflow_calls(
     world: World, ledger: Ledger, tmp_path: Path
 ) -> None:
     context = """{
-        "dag_run": {"dag_id": "d", "dag_run_id": "r", "logical_date": "2026-12-01T04:41:00Z", "state": "running"},
+        "dag_run": {"dag_id": "d", "dag_run_id": "r", "run_after": "2026-12-01T04:41:00Z", "state": "running"},
         "deadline": {"id": "1", "deadline_time": "2026-12-01T06:41:00+00:00"}
     }"""
     result_of(

@@ -253,7 +253,7 @@ def test_sql_keeps_the_same_newest_of_each_group_as_python(
         plan_candidates.begin(conn)
         plan_candidates.copy(conn, candidates)
         plan_candidates.decide(
-            conn, policy="p", policy_version="v1", keep_latest=n, not_before=None, ends_at=JUNE
+            conn, policy="p", policy_version="v1", keep_latest=n, due_from=None, ends_at=JUNE
         )
         rows = conn.execute("SELECT key, reason FROM plan_decisions").fetchall()
     assert {row["key"] for row in rows if row["reason"] == "kept_latest"} == {

@@ -27,7 +27,7 @@ UTC = timezone.utc
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 FILES = sorted((queries.sql_dir() / "queries").glob("*.sql"))
 QUERIES = [(file.stem, name) for file in FILES for name in queries.names(file.stem)]
-UTILITY = re.compile(r"CREATE TEMPORARY TABLE|TRUNCATE")
+UTILITY = re.compile(r"CREATE TEMPORARY TABLE|CREATE INDEX|TRUNCATE")
 # One value for each parameter, of the type that the code sends: Postgres is told these types.
 _SAMPLES: tuple[tuple[Any, str], ...] = (
     (
@@ -48,7 +48,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     (
         NOW,
         (
-            "deadline_at due_at ends_at interval_ends_at interval_starts_at last_tick_at next_due_at not_before now "
+            "deadline_at due_at ends_at interval_ends_at interval_starts_at last_tick_at next_due_at due_from now "
             "start_at starts_at unclaimed_since"
         ),
     ),
@@ -57,6 +57,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     (Jsonb({}), "counts did num_kept_by_reason"),
     ([1], "attempts earlier_generations finding_ids generations interval_ids quarantine_ids sizes"),
     ([Jsonb({})], "details"),
+    ([timedelta(0)], "safety_delays"),
     ([NOW], "befores due_ats last_modified_ats"),
     ([b"x" * 32], "command_ids operation_ids"),
     (
@@ -72,7 +73,7 @@ SAMPLES = {name: value for value, names in _SAMPLES for name in names.split()}
 
 @pytest.mark.parametrize(("table", "name"), QUERIES)
 def test_each_query_is_one_that_the_writer_can_run(conn: Connection, table: str, name: str) -> None:
-    for temporary in ("create_plan_candidates", "create_plan_decisions"):
+    for temporary in ("create_plan_candidates", "create_plan_open_commands", "create_plan_decisions"):
         conn.execute(queries.query("plan_candidates", temporary))
     text = queries.query(table, name)
     if UTILITY.search(text):

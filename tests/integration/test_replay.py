@@ -262,3 +262,69 @@ def test_a_version_cannot_change_under_a_planned_replay(june: World) -> None:
     june.replan(source=source_of(facts(C, bucket=june.bucket)))
     with pytest.raises(psycopg.errors.RestrictViolation, match="is planned"):
         june.root.execute("UPDATE s3_retention.replays SET policy_version = 'v2'")
+
+
+def test_an_object_is_in_one_open_plan_only_be_it_of_a_replay_or_of_a_cleanup(june: World) -> None:
+    june.put(C)
+    (batch,) = june.replan().batches
+    june.set_clock("'2027-07-01T12:00:00Z'::timestamptz")
+    june.claim("run-2")
+    planned = june.plan("run-2")
+    assert (planned.num_discovered, planned.num_kept_by_reason) == (0, {"in_other_plan": 1})
+    june.delete(batch, "replay-1", dag=REDRIVE)
+    assert june.outcomes()[C] == "deleted"
+    june.report_redrive("replay-1")
+
+    # And the other way round.
+    june.report("run-2")
+    june.put("exports/2020-02/d.json")
+    june.set_clock("'2027-08-01T12:00:00Z'::timestamptz")
+    june.claim("run-3")
+    assert june.plan("run-3").num_discovered == 1
+    first = june.value("SELECT min(interval_key) FROM s3_retention.intervals")
+    again = june.replan(first, "replay-2")
+    assert (again.num_discovered, again.num_kept_by_reason) == (0, {"in_other_plan": 1})
+
+
+def test_of_one_command_that_waits_twice_a_redrive_takes_one(june: World) -> None:
+    june.put(C)
+    june.s3.deny(june.bucket, [C])
+    june.replay()
+    june.root.execute(
+        """
+        INSERT INTO s3_retention.quarantine (
+            policy, policy_version, interval_id, generation, command_id, operation_id, bucket, key, etag, size,
+            last_modified_at, due_at, failure_class, num_attempts, dag_id, run_id, map_index, first_failed_at,
+            last_failed_at
+        )
+        SELECT policy, policy_version, interval_id, 7, command_id, operation_id, bucket, key, etag, size,
+            last_modified_at, due_at, failure_class, num_attempts, dag_id, run_id, map_index, first_failed_at,
+            last_failed_at
+        FROM s3_retention.quarantine
+        """
+    )
+    june.s3.allow(june.bucket, [C])
+    assert june.redrive().num_by_outcome == {"deleted": 1}
+    assert june.redrive("redrive-2").num_by_outcome == {"already_absent": 1}
+
+
+def test_a_replay_that_was_completed_by_a_report_in_between_has_nothing_more_to_deal(
+    june: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = replay._store_plan
+
+    def store(*arguments: Any) -> None:
+        real(*arguments)
+        june.report_redrive("replay-1")
+
+    monkeypatch.setattr(replay, "_store_plan", store)
+    assert june.replan().batches == ()
+
+
+def test_a_replay_that_was_refused_is_no_finding_since_nothing_waits(june: World) -> None:
+    june.put(C)
+    with pytest.raises(PlanRefusedError):
+        june.under(limits={}).replan()
+    june.expire_leases()
+    june.watch()
+    assert "replay_unfinished" not in {kind for kind, _ in june.open_findings()}

@@ -8,7 +8,7 @@ import pytest
 
 from s3_retention.errors import BatchStoppedError, NotPlannedError, UnbalancedError
 from tests.factories import REDRIVE, Pages, World, facts
-from tests.fakes import faulty_gateway, one_after_another, refusal
+from tests.fakes import deleted, faulty_gateway, one_after_another, refusal
 
 A, B, C = (f"exports/2020-01/{name}.json" for name in "abc")
 MARKS = "SELECT position = completed_through AS is_through FROM s3_retention.watermarks"
@@ -184,3 +184,21 @@ def test_two_runs_do_not_count_each_others_batches(world: World) -> None:
     report = world.clean("run-2")
     assert report.num_by_outcome == {"deleted": 1}
     assert world.report("run-1", interval_id=1).num_by_outcome == {"deleted": 1}
+
+
+def test_what_a_run_resumes_is_drained_by_the_run_that_ended_it(world: World) -> None:
+    world = world.under(batch={"parallel": 1})
+    world.put(A, B, C)
+    (batch,) = world.planned().batches
+    world.cut_chunks(2)
+    answers = one_after_another(deleted(A, B), refusal("ExpiredToken"))
+    world.through(faulty_gateway(world.gateway, delete_objects=answers)).delete(batch)
+    with pytest.raises(BatchStoppedError):
+        world.report()
+    world.expire_leases()
+    report = world.clean("run-2")
+    assert (report.num_discovered, report.num_drained) == (3, 1)
+    # What had ended before the batch was stopped and resumed is not told as stopped.
+    assert report.num_by_detail == {}
+    drained = world.rows("SELECT num_drained FROM s3_retention.run_reports ORDER BY report_id")
+    assert [row["num_drained"] for row in drained] == [2, 1]

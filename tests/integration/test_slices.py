@@ -9,7 +9,7 @@ import pytest
 from s3_retention.core.holder import Holder
 from s3_retention.errors import PlanRefusedError
 from s3_retention.steps import claim, plan
-from tests.factories import CLEANUP, a_policy, facts, source_of
+from tests.factories import BUCKET, CLEANUP, a_policy, facts, source_of
 
 if TYPE_CHECKING:
     from s3_retention.steps.decide import PlanResult
@@ -41,14 +41,17 @@ def planned(world: World, *objects: Any, run: str = "run-1") -> PlanResult:
     return world.plan(run, source=source_of(*objects))
 
 
-def test_empty_slices_are_closed_in_one_run_up_to_the_one_in_which_something_is_due(weekly: World) -> None:
+def test_time_in_which_nothing_is_due_is_closed_in_one_run_up_to_the_slice_in_which_something_is(
+    weekly: World,
+) -> None:
     assert planned(weekly, MAY).num_discovered == 1
-    found = slices(weekly)
-    assert [state for _, state, _ in found] == ["completed"] * 17 + ["planned"]
-    assert found[-1] == ("04-30", "planned", 1)
-    assert {count for _, _, count in found[:-1]} == {0}
+    assert slices(weekly) == [
+        ("01-01", "completed", 0),
+        ("01-08", "completed", 0),
+        ("05-01", "planned", 1),
+    ]
     (completed,) = weekly.rows("SELECT position, completed_through FROM s3_retention.watermarks")
-    assert [f"{at:%m-%d}" for at in completed.values()] == ["05-07", "04-30"]
+    assert [f"{at:%m-%d}" for at in completed.values()] == ["05-08", "05-01"]
 
 
 def test_slices_tile_time_without_hole_or_overlap(weekly: World) -> None:
@@ -63,7 +66,7 @@ def test_slices_tile_time_without_hole_or_overlap(weekly: World) -> None:
 
 def test_a_run_with_nothing_due_anywhere_catches_up_at_once(weekly: World) -> None:
     assert planned(weekly).num_discovered == 0
-    assert len(slices(weekly)) == 23
+    assert slices(weekly) == [("01-01", "completed", 0), ("01-08", "planned", 0)]
     report = weekly.report()
     assert report.is_balanced
     assert report.interval_key == weekly.interval_key()
@@ -75,7 +78,7 @@ def test_the_same_run_goes_on_from_its_last_slice_when_it_is_cleared(weekly: Wor
     first = planned(weekly, MAY)
     again = weekly.plan(source=source_of(MAY))
     assert again == first
-    assert len(slices(weekly)) == 18
+    assert len(slices(weekly)) == 3
 
 
 def test_no_slice_ends_after_the_scan_that_found_it_empty(weekly: World) -> None:
@@ -98,19 +101,48 @@ def test_a_slice_that_would_delete_everything_is_refused_with_the_empty_ones_clo
     careful = weekly.under(limits={})
     with pytest.raises(PlanRefusedError):
         planned(careful, MAY)
-    assert slices(weekly)[-1] == ("04-30", "claimed", None)
+    assert slices(weekly)[-1] == ("05-01", "claimed", None)
     assert planned(weekly, MAY, run="run-1").num_discovered == 1
 
 
-def test_at_most_a_thousand_slices_are_closed_by_one_run(
+def test_slices_in_which_all_waits_in_quarantine_are_closed_too_up_to_a_limit(
     weekly: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    parked = [facts(f"exports/2026-0{month}/a.json", bucket=BUCKET) for month in (1, 2, 3)]
+    weekly.root.execute(
+        "INSERT INTO s3_retention.policy_versions VALUES ('weekly_digests', 'v1', %s)",
+        [weekly.policy.rules_hash],
+    )
+    weekly.claim("run-0")
+    for one in parked:
+        weekly.root.execute(
+            """
+            INSERT INTO s3_retention.quarantine (
+                policy, policy_version, interval_id, generation, command_id, operation_id, bucket, key, etag, size,
+                last_modified_at, due_at, failure_class, num_attempts, dag_id, run_id, map_index, first_failed_at,
+                last_failed_at
+            )
+            VALUES (
+                'weekly_digests', 'v1', 1, 0, sha256(convert_to(%(key)s::text, 'UTF8')),
+                sha256(convert_to(%(key)s::text, 'UTF8')), %(bucket)s, %(key)s::text,
+                '"e"', 1, %(at)s, now(), 'permission', 1, 'd', 'r', 0, now(), now()
+            )
+            """,
+            {"key": one.ref.key, "bucket": BUCKET, "at": one.last_modified_at},
+        )
     monkeypatch.setattr(plan, "MAX_SLICES", 3)
-    planned(weekly, MAY)
-    assert [state for _, state, _ in slices(weekly)] == ["completed"] * 3 + ["planned"]
-    weekly.report()
-    planned(weekly, MAY, run="run-2")
-    assert len(slices(weekly)) == 8
+    assert weekly.plan("run-0", source=source_of(*parked)).num_discovered == 0
+    # One gap, one slice in which something is due and waits, and the next gap.
+    assert [start for start, _, _ in slices(weekly)] == ["01-01", "01-08", "03-03", "03-10"]
+    weekly.report("run-0")
+    assert planned(weekly, *parked).num_discovered == 0
+    assert weekly.report().is_balanced
+
+
+def test_a_gap_makes_no_partition(weekly: World) -> None:
+    planned(weekly)
+    made = weekly.rows("SELECT 1 FROM pg_inherits WHERE inhparent = 's3_retention.ledger_entries'::regclass")
+    assert len(made) == 1
 
 
 def test_without_a_width_a_run_has_one_interval(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,13 @@ import pytest
 from s3_retention.errors import ClaimLostError, LedgerError
 from s3_retention.steps import flag_missed, quarantine
 from s3_retention.store import batches, findings, intervals, late_runs, ledger_entries
+from s3_retention.store.connection import connect, transaction
 from tests.factories import CLEANUP, REDRIVE, World, a_policy, holder
 from tests.fakes import faulty_gateway, one_after_another, refusal
 
 if TYPE_CHECKING:
     from s3_retention.store.batches import DealtBatch
+    from sandbox.ledger import Ledger
 
 A, B, C = (f"exports/2020-01/{name}.json" for name in "abc")
 NOW = datetime(2026, 6, 10, 12, tzinfo=timezone.utc)
@@ -368,9 +371,33 @@ def test_a_late_run_is_found_once_and_until_it_has_reported(world: World) -> Non
     world.watch()
     # The first has reported. The second died, and the first has covered its time.
     assert world.open_findings() == {}
-    late_runs.insert(world.conn, run_id="run-1", **flag | {"dag_id": "another"})
-    world.watch()
-    assert ("late_run", "run-1") in world.open_findings()
+
+
+def test_a_late_run_that_has_reported_before_any_pass_is_told_all_the_same(world: World) -> None:
+    world.clean("run-1")
+    late_runs.insert(
+        world.conn,
+        policy=world.policy.name,
+        dag_id=CLEANUP,
+        run_id="run-1",
+        due_at=NOW,
+        deadline_at=NOW,
+        state="running",
+    )
+    # As if it had been written while a pass was under way.
+    world.root.execute("INSERT INTO s3_retention.watch_passes (run_id, did) VALUES ('w', '{}')")
+    assert world.watch().num_opened == 1
+    assert world.watch().num_closed == 1
+
+
+def test_a_plan_that_is_being_stored_does_not_hold_up_the_watch(world: World, ledger: Ledger) -> None:
+    world.claim()
+    world.set_clock("clock_timestamp() + interval '11 minutes'")
+    with closing(connect(ledger.writer_conninfo)) as own, transaction(own):
+        intervals.renew(own, world.interval_id(), fence=1, lease=LEASE)
+        world.conn.execute("SET lock_timeout = '1s'")
+        assert world.watch().released_intervals == []
+    assert world.watch().released_intervals == []
 
 
 def test_findings_wait_for_their_notifier_while_they_are_open(world: World) -> None:

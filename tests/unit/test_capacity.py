@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -68,6 +69,33 @@ def test_more_that_falls_due_in_a_period_than_a_run_drains_is_falling_behind() -
 def test_a_backlog_that_is_drained_in_pieces_is_not_falling_behind(arrivals: Arrivals | None) -> None:
     figures = runs(4, first_age=PERIOD, claimed=timedelta(0), drained=100, remaining=900)
     assert not judge(figures, arrivals).is_falling_behind
+
+
+def test_a_run_that_had_too_little_to_do_says_nothing_about_what_it_could_drain() -> None:
+    idle = runs(3, first_age=PERIOD, claimed=PERIOD, drained=0)
+    busy = [
+        replace(one, num_drained=100, num_remaining=50)
+        for one in runs(6, first_age=PERIOD, claimed=PERIOD)[3:]
+    ]
+    assert not judge([*idle, *busy], Arrivals(num_commands=90, due_time=PERIOD)).is_falling_behind
+    assert judge([*idle, *busy], Arrivals(num_commands=110, due_time=PERIOD)).is_falling_behind
+
+
+def test_overload_is_seen_also_when_a_new_slice_has_just_made_the_age_small() -> None:
+    figures = [
+        replace(one, unclaimed_since=one.reported_at - age, num_remaining=remaining)
+        for one, age, remaining in zip(
+            runs(4, first_age=PERIOD, claimed=PERIOD),
+            (20 * MINUTE, 25 * MINUTE, 2 * MINUTE, 7 * MINUTE),
+            (200, 0, 300, 200),
+            strict=True,
+        )
+    ]
+    capacity = judge(figures, Arrivals(num_commands=150, due_time=PERIOD))
+    assert (capacity.is_falling_behind, capacity.growth < timedelta(0)) == (True, True)
+    assert str(capacity) == (
+        "falling behind: oldest unclaimed object is 7 min old; 150 commands fall due per run and 100 are drained"
+    )
 
 
 def test_a_run_that_takes_longer_each_time_is_not_behind_while_the_next_can_take_all() -> None:

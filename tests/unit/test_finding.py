@@ -118,15 +118,12 @@ FOUND: dict[str, tuple[Finding, str, str]] = {
             now=NOW,
         ),
         "commands",
-        "1 command planned and not ended, the oldest for 14 d 4 h, over the limit of 14d; nothing is dropped",
+        "1 command in open batches, the oldest for 14 d 4 h, over the limit of 14d; nothing is dropped",
     ),
     "no policy file": (
         finding.no_policy_file({"policy": "p", "num_commands": 1200, "num_batches": 1}),
         "",
-        (
-            "1,200 commands in 1 batch planned and not ended, and there is no policy file by which a run could end "
-            "them"
-        ),
+        ("1 open batch of 1,200 commands, and there is no policy file by which a run could end them"),
     ),
     "replay": (
         finding.replay_unfinished(
@@ -143,8 +140,8 @@ FOUND: dict[str, tuple[Finding, str, str]] = {
         ),
         "7/2",
         (
-            "the replay of k was begun 1 d ago and is not ended, and nobody holds it: 9 commands wait; replay the "
-            "same interval again, which resumes it"
+            "the replay of k was begun 1 d ago and is not ended, and nobody holds it: its open batches hold 9 "
+            "commands; replay the same interval again, which resumes it"
         ),
     ),
 }
@@ -170,42 +167,17 @@ def test_an_object_that_is_due_for_too_long_without_an_interval_is_found() -> No
     )
 
 
-LATE = {
-    "policy": "p",
-    "run_id": "r",
-    "due_at": NOW - DAY,
-    "deadline_at": NOW,
-    "state": "running",
-    "ended_at": None,
-    "completed_through": None,
-    "is_new": False,
-}
-
-
-@pytest.mark.parametrize(
-    ("changes", "is_found"),
-    [
-        ({}, True),
-        ({"is_new": True, "ended_at": NOW}, True),
-        ({"completed_through": NOW - DAY - timedelta(minutes=3)}, True),
-        ({"completed_through": NOW - DAY - timedelta(minutes=2)}, False),
-        ({"completed_through": NOW, "is_new": True}, True),
-    ],
-    ids=["under way", "ended, not told yet", "not covered", "covered", "covered, not told yet"],
-)
-def test_a_late_run_is_found_until_it_has_ended_or_its_time_is_covered_and_at_least_once(
-    changes: dict[str, Any], is_found: bool
+@pytest.mark.parametrize("ended_at", [None, NOW])
+def test_a_late_run_says_how_it_stood_at_its_deadline_and_whether_it_has_reported(
+    ended_at: datetime | None,
 ) -> None:
-    found = lateness.late_run(LATE | changes, safety_delay=timedelta(minutes=2))
-    assert (found is not None) == is_found
-    if found is not None:
-        assert found.subject == "r"
-        message = found.detail["message"]
-        assert message.startswith(
-            "policy p: run r is late: at its deadline, 2026-06-10T12:00:00+00:00, it was running; it "
-        )
-        ended = changes.get("ended_at") is not None
-        assert message.endswith("reported at 2026-06-10T12:00:00+00:00" if ended else "has not reported")
+    facts = {"policy": "p", "run_id": "r", "due_at": NOW - DAY, "deadline_at": NOW, "state": "running"}
+    found = lateness.late_run(facts | {"ended_at": ended_at})
+    assert found.subject == "r"
+    ended = "has not reported" if ended_at is None else "reported at 2026-06-10T12:00:00+00:00"
+    assert found.detail["message"] == (
+        f"policy p: run r is late: at its deadline, 2026-06-10T12:00:00+00:00, it was running; it {ended}"
+    )
 
 
 def test_only_a_policy_that_falls_behind_is_found() -> None:

@@ -262,6 +262,35 @@ def test_all_faults_are_reported_at_once() -> None:
     assert fields == {"moed", "source.bucket", "timezone", "age.retain", "window.width", "keep.group_by"}
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("description", "text"),
+        ("owner", "team"),
+        ("schedule", "@daily"),
+        ("timezone", "Europe/Berlin"),
+        ("deadline", "2h"),
+        ("start_at", "2026-01-01T00:00:00Z"),
+        ("mode", "enforce"),
+        ("window", {"width": "8d"}),
+        ("limits", {"max_command_age": "3d"}),
+        ("batch", {"size": 7}),
+    ],
+)
+def test_a_fault_beside_any_good_field_is_told_and_breaks_nothing_else(field: str, value: object) -> None:
+    assert [line.partition(" = ")[0] for line in faults({field: value, "moed": "enforce"})] == ["moed"]
+
+
+def test_a_deadline_needs_a_schedule_and_a_length() -> None:
+    assert parse({"deadline": "2h"}).deadline == timedelta(hours=2)
+    (fault,) = faults({"deadline": "2h", "schedule": None})
+    assert fault.startswith("deadline = '2h': counts from a tick, and there is no schedule")
+    (fault,) = faults({"deadline": "0s"})
+    assert fault.startswith("deadline = '0s': must be longer than nothing")
+    (fault,) = faults({"limits.max_command_age": "0s"})
+    assert fault.startswith("limits.max_command_age = '0s': must be longer than nothing")
+
+
 def test_the_message_of_a_short_retention_is_the_one_that_the_runbook_quotes() -> None:
     with pytest.raises(PolicyError) as caught:
         parse({"age.retain": "1h"})

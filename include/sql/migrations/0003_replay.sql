@@ -18,6 +18,8 @@ ALTER TABLE s3_retention.intervals ADD COLUMN next_due_at timestamptz CHECK (nex
 COMMENT ON COLUMN s3_retention.intervals.next_due_at IS
 'The first due time at or after the end that the scan saw: then an object waits for a later interval.';
 
+CREATE INDEX intervals_policy ON s3_retention.intervals (policy, interval_id);
+
 -- Reports -------------------------------------------------------------------------------------------------
 ALTER TABLE s3_retention.run_reports ADD COLUMN unclaimed_since timestamptz;
 ALTER TABLE s3_retention.run_reports ADD COLUMN num_drained bigint CHECK (num_drained >= 0);
@@ -113,9 +115,10 @@ CREATE TABLE s3_retention.late_runs (
     flagged_at timestamptz NOT NULL DEFAULT s3_retention.clock(),
     PRIMARY KEY (dag_id, run_id)
 );
+CREATE INDEX findings_subject ON s3_retention.findings (kind, subject);
 CREATE INDEX late_runs_time ON s3_retention.late_runs (policy, due_at);
 COMMENT ON TABLE s3_retention.late_runs IS
-'Runs that had not ended at the deadline of their policy. One row each, however often Airflow says so.';
+'Runs that had not succeeded at the deadline of their policy. One row each, however often Airflow says so.';
 COMMENT ON COLUMN s3_retention.late_runs.due_at IS 'The tick that the run is for.';
 COMMENT ON COLUMN s3_retention.late_runs.state IS 'What Airflow said of the run when its deadline passed.';
 

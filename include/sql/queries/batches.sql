@@ -164,9 +164,15 @@ RETURNING batch_id;
 
 -- name: release_expired_batches
 -- A lease that has run out is given back for a worker that did not. It may still settle: its fence stands.
+-- One that is locked is just being settled.
 UPDATE s3_retention.batches
 SET released_at = claimed_until, claimed_until = NULL
-WHERE closed_at IS NULL AND claimed_until <= s3_retention.clock()
+WHERE
+    batches.batch_id IN (
+        SELECT expired.batch_id FROM s3_retention.batches AS expired
+        WHERE expired.closed_at IS NULL AND expired.claimed_until <= s3_retention.clock()
+        FOR UPDATE SKIP LOCKED
+    )
 RETURNING batch_id;
 
 -- name: list_abandoned_batches

@@ -31,22 +31,25 @@ FROM s3_retention.quarantine
 WHERE quarantine.resolved_at IS NULL
 GROUP BY quarantine.policy, quarantine.failure_class;
 
--- name: list_last_stragglers
--- The last planned interval of each policy, where it found objects that were due before it.
+-- name: list_last_planned
+-- The last planned interval of each policy: the stragglers that it found, and from which due time on its
+-- scan saw an object wait for a later one.
 SELECT
-    last_planned.policy,
+    watermarks.policy,
     last_planned.interval_key,
-    last_planned.num_stragglers
-FROM (
-    SELECT DISTINCT ON (intervals.policy)
-        intervals.policy,
+    last_planned.num_stragglers,
+    last_planned.next_due_at
+FROM s3_retention.watermarks
+CROSS JOIN LATERAL (
+    SELECT
         intervals.interval_key,
-        intervals.num_stragglers
+        intervals.num_stragglers,
+        intervals.next_due_at
     FROM s3_retention.intervals
-    WHERE intervals.state <> 'claimed'
-    ORDER BY intervals.policy ASC, intervals.interval_id DESC
-) AS last_planned
-WHERE last_planned.num_stragglers > 0;
+    WHERE intervals.policy = watermarks.policy AND intervals.state <> 'claimed'
+    ORDER BY intervals.interval_id DESC
+    LIMIT 1
+) AS last_planned;
 
 -- name: list_stuck_intervals
 -- Intervals whose scan has begun and is in nobody's hands: it failed, or its run died.
@@ -72,16 +75,6 @@ SELECT
 FROM s3_retention.batches
 WHERE batches.closed_at IS NULL AND batches.stopped_class IS NOT NULL AND batches.kind = 'cleanup'
 GROUP BY batches.policy, batches.stopped_class;
-
--- name: list_unclaimed
--- From which due time on each policy has an object waiting that no interval has claimed, as its last scan
--- saw it.
-SELECT DISTINCT ON (intervals.policy)
-    intervals.policy,
-    intervals.next_due_at
-FROM s3_retention.intervals
-WHERE intervals.state <> 'claimed'
-ORDER BY intervals.policy ASC, intervals.interval_id DESC;
 
 -- name: count_open_commands
 -- Planned commands in batches that have not closed, and since when the oldest of them are planned.
@@ -134,25 +127,23 @@ CROSS JOIN
             AND batches.closed_at IS NULL
     ) AS open_batches
 WHERE
-    replays.state <> 'completed'
+    replays.state = 'planned'
     AND coalesce(greatest(replays.claimed_until, open_batches.held_until), '-infinity')
     <= s3_retention.clock();
 
 -- name: list_late_runs
--- Late runs that have not reported, or that were flagged since the last pass of the watch: one that has
--- ended in the meantime is told, too.
+-- Late runs that have not reported and whose time no later run has covered, and each that was never found
+-- yet: one that has ended in the meantime is told, too.
 SELECT
     late_runs.policy,
     late_runs.run_id,
     late_runs.due_at,
     late_runs.deadline_at,
     late_runs.state,
-    ended.ended_at,
-    watermarks.completed_through,
-    late_runs.flagged_at > coalesce(
-        (SELECT max(watch_passes.passed_at) FROM s3_retention.watch_passes), '-infinity'
-    ) AS is_new
+    ended.ended_at
 FROM s3_retention.late_runs
+INNER JOIN unnest(%(policies)s::text[], %(safety_delays)s::interval[]) AS asked (policy, safety_delay)
+    ON late_runs.policy = asked.policy
 LEFT JOIN s3_retention.watermarks ON late_runs.policy = watermarks.policy
 CROSS JOIN
     LATERAL (
@@ -161,9 +152,16 @@ CROSS JOIN
         WHERE run_reports.run_id = late_runs.run_id AND run_reports.dag_id = late_runs.dag_id
     ) AS ended
 WHERE
-    ended.ended_at IS NULL
-    OR late_runs.flagged_at > coalesce(
-        (SELECT max(watch_passes.passed_at) FROM s3_retention.watch_passes), '-infinity'
+    (
+        ended.ended_at IS NULL
+        AND coalesce(watermarks.completed_through, '-infinity') < late_runs.due_at - asked.safety_delay
+    )
+    OR NOT EXISTS (
+        SELECT 1 FROM s3_retention.findings
+        WHERE
+            findings.kind = 'late_run'
+            AND findings.subject = late_runs.run_id
+            AND findings.policy = late_runs.policy
     );
 
 -- name: see_findings

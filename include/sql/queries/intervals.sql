@@ -120,18 +120,23 @@ WHERE interval_id = %(interval_id)s AND claimed_by = %(claimed_by)s AND state <>
 
 -- name: release_expired_intervals
 -- A lease that has run out is given back, unless a worker still holds one of the batches. It is not adopted:
--- that is for the next cleanup run.
+-- that is for the next cleanup run. One that is locked is just being renewed.
 UPDATE s3_retention.intervals
 SET claimed_until = NULL
 WHERE
-    state <> 'completed'
-    AND claimed_until <= s3_retention.clock()
-    AND NOT EXISTS (
-        SELECT 1 FROM s3_retention.batches
+    intervals.interval_id IN (
+        SELECT expired.interval_id FROM s3_retention.intervals AS expired
         WHERE
-            batches.interval_id = intervals.interval_id
-            AND batches.closed_at IS NULL
-            AND batches.claimed_until > s3_retention.clock()
+            expired.state <> 'completed'
+            AND expired.claimed_until <= s3_retention.clock()
+            AND NOT EXISTS (
+                SELECT 1 FROM s3_retention.batches
+                WHERE
+                    batches.interval_id = expired.interval_id
+                    AND batches.closed_at IS NULL
+                    AND batches.claimed_until > s3_retention.clock()
+            )
+        FOR UPDATE SKIP LOCKED
     )
 RETURNING interval_id;
 

@@ -22,6 +22,39 @@ COPY plan_candidates (
     bucket, key, version_id, etag, size, last_modified_at, reference_at, due_at, group_key
 ) FROM STDIN WITH (FORMAT "binary");
 
+-- name: create_plan_open_commands
+-- What other open plans of the policy hold and have not ended.
+CREATE TEMPORARY TABLE IF NOT EXISTS plan_open_commands (
+    bucket text NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    version_id text,
+    etag text,
+    size bigint NOT NULL,
+    last_modified_at timestamptz NOT NULL
+) ON COMMIT PRESERVE ROWS;
+
+-- name: create_plan_open_commands_key
+-- By hash: a key may be too long for a row of a btree.
+CREATE INDEX IF NOT EXISTS plan_open_commands_key ON plan_open_commands USING hash (key);
+
+-- name: clear_plan_open_commands
+-- A decision starts from nothing.
+TRUNCATE plan_open_commands;
+
+-- name: copy_open_commands
+-- One look for each decision, under the lock of the watermark: no other plan is stored meanwhile.
+INSERT INTO plan_open_commands (bucket, key, version_id, etag, size, last_modified_at)
+SELECT
+    todo.bucket,
+    todo.key,
+    todo.version_id,
+    todo.etag,
+    todo.size,
+    todo.last_modified_at
+FROM s3_retention.batches
+INNER JOIN s3_retention.unfinished_commands AS todo ON batches.batch_id = todo.batch_id
+WHERE batches.policy = %(policy)s AND batches.closed_at IS NULL;
+
 -- name: create_plan_decisions
 -- What becomes of each candidate, and why.
 CREATE TEMPORARY TABLE IF NOT EXISTS plan_decisions (
@@ -35,9 +68,9 @@ TRUNCATE plan_decisions;
 
 -- name: decide_candidates
 -- Keep rules see the whole group, due or not: the newest of each group stay, whatever their age. A key that
--- the listing named twice counts once, by its newest incarnation. An open quarantine row keeps its object.
--- Only a replay has a lower bound, and earlier plans of its interval: what one of them has settled is not
--- repeated.
+-- the listing named twice counts once, by its newest incarnation. An open quarantine row keeps its object,
+-- and so does an open command of another plan. Only a replay has a lower bound, and earlier plans of its
+-- interval: what one of them has settled is not repeated.
 INSERT INTO plan_decisions (
     bucket, key, version_id, etag, size, last_modified_at, reference_at, due_at, group_key, reason
 )
@@ -53,8 +86,8 @@ SELECT
     ranked.group_key,
     CASE
         WHEN ranked.place <= %(keep_latest)s::integer THEN 'kept_latest'
-        WHEN ranked.due_at < %(not_before)s::timestamptz THEN 'outside_interval'
-        WHEN %(not_before)s::timestamptz IS NOT NULL AND ranked.due_at >= %(ends_at)s THEN 'outside_interval'
+        WHEN ranked.due_at < %(due_from)s::timestamptz THEN 'outside_interval'
+        WHEN %(due_from)s::timestamptz IS NOT NULL AND ranked.due_at >= %(ends_at)s THEN 'outside_interval'
         WHEN ranked.due_at >= %(ends_at)s THEN 'not_due'
         WHEN EXISTS (
             SELECT 1 FROM s3_retention.quarantine AS parked
@@ -68,6 +101,16 @@ SELECT
                 AND parked.size = ranked.size
                 AND parked.last_modified_at = ranked.last_modified_at
         ) THEN 'in_quarantine'
+        WHEN EXISTS (
+            SELECT 1 FROM plan_open_commands AS held
+            WHERE
+                held.bucket = ranked.bucket
+                AND held.key = ranked.key
+                AND held.version_id IS NOT DISTINCT FROM ranked.version_id
+                AND held.etag IS NOT DISTINCT FROM ranked.etag
+                AND held.size = ranked.size
+                AND held.last_modified_at = ranked.last_modified_at
+        ) THEN 'in_other_plan'
         WHEN EXISTS (
             SELECT 1 FROM s3_retention.ledger_entries AS entry
             WHERE

@@ -65,7 +65,8 @@ ORDER BY parked.failure_class;
 
 -- name: select_for_redrive
 -- Open rows that match, the oldest of all policies; rows that another redrive holds or is just taking are
--- passed over. They are given by policy, since a batch has one.
+-- passed over, and of one command that waits twice the younger one: a request must not name it twice. They
+-- are given by policy, since a batch has one.
 WITH oldest AS (
     SELECT
         quarantine.quarantine_id,
@@ -79,6 +80,15 @@ WITH oldest AS (
         AND (%(policy)s::text IS NULL OR quarantine.policy = %(policy)s)
         AND (%(failure_classes)s::text[] IS NULL OR quarantine.failure_class = any(%(failure_classes)s))
         AND (%(operation_ids)s::bytea[] IS NULL OR quarantine.operation_id = any(%(operation_ids)s))
+        AND NOT EXISTS (
+            SELECT 1 FROM s3_retention.quarantine AS older
+            WHERE
+                older.resolved_at IS NULL
+                AND older.policy = quarantine.policy
+                AND older.key = quarantine.key
+                AND older.command_id = quarantine.command_id
+                AND older.quarantine_id < quarantine.quarantine_id
+        )
     ORDER BY quarantine.quarantine_id
     LIMIT %(max_commands)s
     FOR UPDATE SKIP LOCKED

@@ -130,18 +130,26 @@ FROM s3_retention.replays
 WHERE replays.interval_id = %(interval_id)s AND replays.generation = %(generation)s;
 
 -- name: release_expired_replays
--- A lease that has run out is given back, unless a worker still holds one of the batches.
+-- A lease that has run out is given back, unless a worker still holds one of the batches. One that is locked
+-- is just being renewed.
 UPDATE s3_retention.replays
 SET claimed_until = NULL
-WHERE
-    state <> 'completed'
-    AND claimed_until <= s3_retention.clock()
-    AND NOT EXISTS (
-        SELECT 1 FROM s3_retention.batches
-        WHERE
-            batches.interval_id = replays.interval_id
-            AND batches.generation = replays.generation
-            AND batches.closed_at IS NULL
-            AND batches.claimed_until > s3_retention.clock()
-    )
+WHERE (replays.interval_id, replays.generation) IN (
+    SELECT
+        expired.interval_id,
+        expired.generation
+    FROM s3_retention.replays AS expired
+    WHERE
+        expired.state <> 'completed'
+        AND expired.claimed_until <= s3_retention.clock()
+        AND NOT EXISTS (
+            SELECT 1 FROM s3_retention.batches
+            WHERE
+                batches.interval_id = expired.interval_id
+                AND batches.generation = expired.generation
+                AND batches.closed_at IS NULL
+                AND batches.claimed_until > s3_retention.clock()
+        )
+    FOR UPDATE SKIP LOCKED
+)
 RETURNING interval_id;

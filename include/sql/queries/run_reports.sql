@@ -43,8 +43,9 @@ ORDER BY 1 DESC
 LIMIT %(max_rows)s;
 
 -- name: count_cleanup_commands
--- Where each command dealt to a cleanup run stands: the left side of the balance is counted from the
--- chunks, the right side from ledger and quarantine. OFFSET 0: see the view unfinished_commands.
+-- Where each command dealt to a cleanup run stands: the left side of the balance is counted from the chunks,
+-- the right side from ledger and quarantine. Drained is what has ended since the batch was dealt to the run.
+-- OFFSET 0: see the view unfinished_commands.
 SELECT
     coalesce(
         entry.outcome,
@@ -54,15 +55,22 @@ SELECT
             ELSE 'pending'
         END
     ) AS outcome,
-    coalesce(entry.reason, parked.failure_class, batches.stopped_class) AS detail,
+    CASE
+        WHEN entry.outcome IS NULL THEN coalesce(parked.failure_class, batches.stopped_class)
+        ELSE entry.reason
+    END AS detail,
     count(*) AS num_objects,
-    sum(commands.size) AS num_bytes
+    sum(commands.size) AS num_bytes,
+    count(*) FILTER (
+        WHERE parked.failure_class IS NOT NULL OR entry.settled_at >= batches.dealt_at
+    ) AS num_drained
 FROM s3_retention.batches
 INNER JOIN s3_retention.commands ON batches.batch_id = commands.batch_id
 LEFT JOIN LATERAL (
     SELECT
         settled.outcome,
-        settled.reason
+        settled.reason,
+        settled.settled_at
     FROM s3_retention.ledger_entries AS settled
     WHERE
         settled.interval_id = commands.interval_id
@@ -95,7 +103,8 @@ SELECT
         WHEN quarantine.resolution IS NULL THEN batches.stopped_class
     END AS detail,
     count(*) AS num_objects,
-    sum(quarantine.size) AS num_bytes
+    sum(quarantine.size) AS num_bytes,
+    0 AS num_drained
 FROM s3_retention.batches
 INNER JOIN s3_retention.quarantine ON batches.batch_id = quarantine.redrive_batch_id
 LEFT JOIN s3_retention.ledger_entries AS entry
@@ -110,7 +119,8 @@ SELECT
     'quarantined' AS outcome,
     events.detail,
     count(*) AS num_objects,
-    sum(quarantine.size) AS num_bytes
+    sum(quarantine.size) AS num_bytes,
+    0 AS num_drained
 FROM s3_retention.quarantine_events AS events
 INNER JOIN s3_retention.quarantine ON events.quarantine_id = quarantine.quarantine_id
 WHERE events.run_id = %(run_id)s AND events.dag_id = %(dag_id)s AND events.event = 'returned'

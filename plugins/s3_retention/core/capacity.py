@@ -19,6 +19,8 @@ MIN_RUNS = 3
 """Fewer say nothing about a trend: the age of the oldest unclaimed object wavers with the length of the runs."""
 MAX_RUNS = 6
 """Older runs than these tell of another time."""
+MAX_SLICES = 30
+"""Slices over which it is counted what falls due: one that brought much at once must not stand for all."""
 _ZERO = timedelta(0)
 
 
@@ -66,10 +68,9 @@ class Capacity:
         """Say it in one sentence."""
         if not self.is_falling_behind:
             return f"oldest unclaimed object is {round_duration(self.age)} old"
-        text = (
-            f"falling behind: oldest unclaimed object is {round_duration(self.age)} old and grows by "
-            f"{round_duration(self.growth)} per run"
-        )
+        text = f"falling behind: oldest unclaimed object is {round_duration(self.age)} old"
+        if self.growth > _ZERO:
+            text += f" and grows by {round_duration(self.growth)} per run"
         if self.num_arriving is None or self.num_arriving <= self.num_drained:
             return text
         return f"{text}; {self.num_arriving:,.0f} commands fall due per run and {self.num_drained:,.0f} are drained"
@@ -84,9 +85,9 @@ def judge_capacity(
 ) -> Capacity | None:
     """Judge the last runs of a policy, the oldest first; None while there are too few.
 
-    It falls behind when the oldest unclaimed object grows older from run to run, and the next run cannot take all
-    that is due: because ``width`` cuts its slice short, or because more falls due in a period than a run drains.
-    A backlog that is drained in pieces, faster than new commands fall due, is none.
+    Where runs left planned commands to the next one, it falls behind when more falls due in a period than such a run
+    drains: a backlog that is drained in pieces, faster than new commands fall due, is none. Else it falls behind when
+    the oldest unclaimed object grows older from run to run, and ``width`` keeps the next run from taking all.
     """
     if len(runs) < MIN_RUNS or runs[-1].reported_at <= runs[0].reported_at:
         return None
@@ -94,10 +95,12 @@ def judge_capacity(
     num_periods = len(runs) - 1
     period = (last.reported_at - first.reported_at) / num_periods
     growth = (last.age - first.age) / num_periods
-    num_drained = sum(run.num_drained for run in runs) / len(runs)
     num_arriving = arrivals.num_commands * (period / arrivals.due_time) if arrivals else None
-    if last.num_remaining:
-        is_short = num_arriving is not None and num_arriving > num_drained
+    # A run that had not enough to do says nothing about what it could have drained.
+    busy = [run for run in runs if run.num_remaining] or list(runs)
+    num_drained = sum(run.num_drained for run in busy) / len(busy)
+    if any(run.num_remaining for run in runs):
+        is_behind = num_arriving is not None and num_arriving > num_drained
     else:
-        is_short = width is not None and last.age > width + safety_delay
-    return Capacity(last.age, growth, num_arriving, num_drained, growth > _ZERO and is_short)
+        is_behind = growth > _ZERO and width is not None and last.age > width + safety_delay
+    return Capacity(last.age, growth, num_arriving, num_drained, is_behind)

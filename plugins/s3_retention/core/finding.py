@@ -133,8 +133,9 @@ def no_policy_file(facts: Facts) -> Finding:
     return make_finding(
         facts,
         FindingKind.NO_POLICY_FILE,
-        f"{say_count(int(facts['num_commands']), 'command')} in {say_count(facts['num_batches'], 'batch', 'batches')} "
-        "planned and not ended, and there is no policy file by which a run could end them",
+        f"{say_count(facts['num_batches'], 'open batch', 'open batches')} of "
+        f"{say_count(int(facts['num_commands']), 'command')}, and there is no policy file by which a run could end "
+        "them",
         num_commands=int(facts["num_commands"]),
         num_batches=facts["num_batches"],
     )
@@ -147,7 +148,7 @@ def replay_unfinished(facts: Facts, *, now: datetime) -> Finding:
         facts,
         FindingKind.REPLAY_UNFINISHED,
         f"the replay of {facts['interval_key']} was begun {age} ago and is not ended, and nobody holds it: "
-        f"{say_count(count, 'command')} wait; replay the same interval again, which resumes it",
+        f"its open batches hold {say_count(count, 'command')}; replay the same interval again, which resumes it",
         f"{facts['interval_id']}/{facts['generation']}",
         interval_key=facts["interval_key"],
         generation=facts["generation"],

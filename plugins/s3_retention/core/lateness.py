@@ -70,7 +70,7 @@ def oldest_unclaimed(facts: Facts, *, max_age: timedelta | None, now: datetime) 
 def age_limit(facts: Facts, where: str, *, limit: timedelta, now: datetime) -> Finding:
     """Commands near or over the age limit of their policy; ``where`` is ``commands`` or ``quarantine``."""
     age, count = now - facts["oldest_at"], int(facts["num_commands"])
-    waiting = "in quarantine" if where == "quarantine" else "planned and not ended"
+    waiting = "in quarantine" if where == "quarantine" else "in open batches"
     over = "over the limit of" if age > limit else "near the limit of"
     return make_finding(
         facts,
@@ -85,15 +85,8 @@ def age_limit(facts: Facts, where: str, *, limit: timedelta, now: datetime) -> F
     )
 
 
-def late_run(facts: Facts, *, safety_delay: timedelta) -> Finding | None:
-    """A run that has not ended by its deadline, or that was told as late since the last pass; else None.
-
-    One that died counts as ended when a later run has covered its time.
-    """
-    through = facts["completed_through"]
-    is_covered = through is not None and through >= facts["due_at"] - safety_delay
-    if not facts["is_new"] and is_covered:
-        return None
+def late_run(facts: Facts) -> Finding:
+    """A run that had not succeeded by its deadline, until it has reported or a later run has covered its time."""
     ended = (
         "has not reported" if facts["ended_at"] is None else f"reported at {facts['ended_at'].isoformat()}"
     )

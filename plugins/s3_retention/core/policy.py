@@ -84,7 +84,7 @@ class RetentionPolicy(StrictModel):
     start_at: UtcTime | None = Field(
         None, description="Where the first enforced interval starts; else 1970-01-01."
     )
-    deadline: Duration | None = Field(
+    deadline: Annotated[Duration, AfterValidator(rules.check_positive)] | None = Field(
         None, description="How long after its tick a run may take before it counts as late; null is for ever."
     )
     source: Source

@@ -86,6 +86,13 @@ def check_timezone(timezone: str) -> str:
     return timezone
 
 
+def check_positive(length: timedelta) -> timedelta:
+    """Check that a duration is longer than nothing."""
+    if length <= timedelta(0):
+        raise ValueError("must be longer than nothing; write for example 2h, or null")
+    return length
+
+
 def check_glob(glob: str) -> str:
     """Check one glob, unchanged."""
     read_glob(check_text(glob))
@@ -118,7 +125,8 @@ def below_floor(age: Age, min_retention: timedelta) -> Iterator[Fault]:
 def contradictions(policy: RetentionPolicy, *, broken: Collection[str] = ()) -> list[Fault]:
     """Find what parts of a policy say against each other.
 
-    ``broken`` names top-level fields that are not valid by themselves: rules that read one are left out.
+    ``broken`` names top-level fields that are not valid by themselves: rules that read one are left out. Beside one, a
+    field that is no section is as the file has it (a duration is a text): a rule may ask whether it is there.
     """
     return [fault for fields, rule in _RULES if fields.isdisjoint(broken) for fault in rule(policy)]
 
@@ -178,11 +186,7 @@ def _never_catches_up(policy: RetentionPolicy) -> Iterator[Fault]:
 
 
 def _deadline_of_no_tick(policy: RetentionPolicy) -> Iterator[Fault]:
-    if policy.deadline is None:
-        return
-    if policy.deadline <= timedelta(0):
-        yield Fault(("deadline",), "must be longer than nothing; write for example 2h, or null")
-    if policy.schedule is None:
+    if policy.deadline is not None and policy.schedule is None:
         yield Fault(("deadline",), "counts from a tick, and there is no schedule; remove it, or set one")
 
 

@@ -19,7 +19,8 @@ class RunReport:
     ``num_discovered`` is counted from what was dealt to the run, ``num_by_outcome`` from ledger and quarantine:
     outcomes are ``deleted``, ``already_absent``, ``changed``, ``kept``, ``quarantined``, ``stopped`` and
     ``pending``. ``num_by_detail`` has the reasons and classes, as ``outcome:detail``. ``num_remaining`` are
-    planned commands of the interval that wait for the next run, beyond this run's limits. ``capacity`` is None for a
+    planned commands of the interval that wait for the next run, beyond this run's limits; ``num_drained`` of a cleanup
+    are those that have ended since they were dealt to this run, and not to one before. ``capacity`` is None for a
     redrive, and while a policy has too few runs.
     """
 
@@ -30,12 +31,8 @@ class RunReport:
     num_by_detail: Counter[str] = field(default_factory=Counter)
     num_deleted_bytes: int = 0
     num_remaining: int = 0
+    num_drained: int = 0
     capacity: Capacity | None = None
-
-    @property
-    def num_drained(self) -> int:
-        """Commands of the run that ended, in the ledger or in quarantine."""
-        return sum(self.num_by_outcome[outcome] for outcome in (*SETTLED, "quarantined"))
 
     @property
     def num_pending(self) -> int:

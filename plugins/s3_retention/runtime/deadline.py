@@ -69,7 +69,7 @@ def _flag(policy_name: str, context: Mapping[str, Any]) -> None:
             conn,
             policy=policy_name,
             **run,
-            due_at=_to_time(dag_run["logical_date"]),
+            due_at=_to_time(dag_run["run_after"]),
             deadline_at=context["deadline"]["deadline_time"],
             state=dag_run["state"],
         )

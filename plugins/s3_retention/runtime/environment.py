@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,22 @@ def settings() -> Settings:
         lambda name: conf.get(SECTION, name, fallback=None),
         airflow_home=Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser(),
     )
+
+
+def timetable(policy: RetentionPolicy) -> Any:
+    """Give the timetable of a policy's DAG; None for a manual one.
+
+    Named, and not left to Airflow: with ``[scheduler] create_cron_data_intervals`` it would take one whose logical date
+    is the tick before, and a deadline counts from there.
+    """
+    if policy.schedule is None:
+        return None
+    import airflow.sdk
+
+    timetable_class: Any = getattr(airflow.sdk, "CronTriggerTimetable", None)
+    if timetable_class is None:  # before Airflow 3.2
+        timetable_class = import_module("airflow.timetables.trigger").CronTriggerTimetable
+    return timetable_class(policy.schedule, timezone=policy.timezone)
 
 
 def retry_arguments() -> dict[str, Any]:

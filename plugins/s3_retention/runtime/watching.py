@@ -50,11 +50,14 @@ def flag_missed_intervals(policy_name: str) -> dict[str, Any]:
     for cause, count in done.num_flagged.items():
         log.warning("intervals missed", policy=policy.name, cause=cause, count=count)
     log.info(
-        "ticks",
+        "a new series of ticks begins"
+        if done.is_new_series
+        else "ticks told"
+        if not done.is_unknown
+        else "ticks unknown",
         policy=policy.name,
+        count=sum(done.num_flagged.values()),
         resolved=done.num_resolved,
-        new_series=done.is_new_series,
-        unknown=done.is_unknown,
     )
     return {"num_flagged": done.num_flagged, "num_resolved": done.num_resolved}
 
@@ -97,7 +100,8 @@ def _notify(conn: Connection) -> list[str]:
 
     waiting = findings.list_unnotified(conn)
     for row in waiting:
-        log.warning("finding", kind=row["kind"], policy=row["policy"], what=row["detail"]["message"])
+        # The sentence first, since a line of the UI shows its beginning.
+        log.warning(row["detail"]["message"], policy=row["policy"], finding=row["kind"])
     path = settings().on_finding
     if path is None:
         return []

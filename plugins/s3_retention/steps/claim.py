@@ -68,8 +68,9 @@ def run(conn: Connection, policy: RetentionPolicy, holder: Holder) -> ClaimResul
     lease = policy.window.lease
     _refuse_future_start(conn, policy)
     with transaction(conn):
-        use_policy_version(conn, policy)
+        # The watermark before all else, as everywhere: two orders would be a deadlock.
         position, now = watermarks.lock(conn, policy=policy.name, start_at=policy.start_at or BEGINNING)
+        use_policy_version(conn, policy)
         mine = intervals.find_of_run(conn, policy=policy.name, holder=holder)
         unfinished = intervals.find_unfinished(conn, policy=policy.name)
         action = decide_claim(mine=mine, unfinished=unfinished, holder=holder.run, now=now)

@@ -24,12 +24,12 @@ MAX_CHUNK = 1000
 class Bounds:
     """What a plan covers: all that is due before ``ends_at``; what was due before ``starts_at`` is a straggler.
 
-    Only a replay (generation 1 and higher) has a lower bound, ``not_before``, and earlier plans of its interval.
+    Only a replay (generation 1 and higher) has a lower bound, ``due_from``, and earlier plans of its interval.
     """
 
     starts_at: datetime
     ends_at: datetime
-    not_before: datetime | None = None
+    due_from: datetime | None = None
     interval_id: int | None = None
     generation: int = 0
 
@@ -68,7 +68,7 @@ def run(conn: Connection, policy: RetentionPolicy, scan: Scan, bounds: Bounds) -
         policy=policy.name,
         policy_version=policy.version,
         keep_latest=policy.keep.latest if policy.keep else None,
-        not_before=bounds.not_before,
+        due_from=bounds.due_from,
         ends_at=bounds.ends_at,
         interval_id=bounds.interval_id,
         generation=bounds.generation,

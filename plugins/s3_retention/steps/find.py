@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from s3_retention.core import finding, lateness
-from s3_retention.core.capacity import MAX_RUNS, judge_capacity
+from s3_retention.core.capacity import MAX_RUNS, MAX_SLICES, judge_capacity
 from s3_retention.store import findings, intervals, run_reports, watermarks
 from s3_retention.store.connection import transaction
 
@@ -47,7 +47,7 @@ def capacity_of(
     """Judge whether a policy keeps up, by what its last runs reported; None while there are too few."""
     return judge_capacity(
         run_reports.list_last_figures(conn, policy=policy, max_rows=MAX_RUNS),
-        intervals.find_arrivals(conn, policy=policy, max_rows=MAX_RUNS),
+        intervals.find_arrivals(conn, policy=policy, max_rows=MAX_SLICES),
         width=width,
         safety_delay=safety_delay,
     )
@@ -56,17 +56,11 @@ def capacity_of(
 def _find(conn: Connection, watched: Watched, *, now: datetime) -> Iterator[Finding]:
     yield from (finding.missed_intervals(row) for row in findings.count_missed_open(conn))
     yield from (finding.quarantine_open(row, now=now) for row in findings.count_quarantine_open(conn))
-    yield from (finding.stragglers(row) for row in findings.list_last_stragglers(conn))
     yield from (finding.interval_stuck(row, now=now) for row in findings.list_stuck_intervals(conn))
     yield from (finding.batches_stopped(row) for row in findings.count_stopped_batches(conn))
     yield from (finding.replay_unfinished(row, now=now) for row in findings.list_unfinished_replays(conn))
-    for row in findings.list_late_runs(conn):
-        if row["policy"] in watched:
-            late = lateness.late_run(row, safety_delay=watched[row["policy"]].safety_delay)
-            yield from () if late is None else (late,)
-    for row in findings.count_open_commands(conn):
-        if row["policy"] in watched and not watched[row["policy"]].has_file:
-            yield finding.no_policy_file(row)
+    safety_delays = {name: one.safety_delay for name, one in watched.items()}
+    yield from (lateness.late_run(row) for row in findings.list_late_runs(conn, safety_delays))
 
 
 def _find_ages(conn: Connection, watched: Watched, *, now: datetime) -> Iterator[Finding]:
@@ -76,14 +70,18 @@ def _find_ages(conn: Connection, watched: Watched, *, now: datetime) -> Iterator
     for row in findings.list_watermark_ages(conn):
         old = lateness.watermark_age(row, max_age=max_ages.get(row["policy"]), now=now)
         yield from () if old is None else (old,)
-    for row in findings.list_unclaimed(conn):
+    for row in findings.list_last_planned(conn):
+        if row["num_stragglers"]:
+            yield finding.stragglers(row)
         old = lateness.oldest_unclaimed(row, max_age=max_ages.get(row["policy"]), now=now)
         yield from () if old is None else (old,)
     befores = {name: now - lateness.WARN_AT * limit for name, limit in limits.items()}
     for row in findings.count_open_commands(conn):
-        before = befores.get(row["policy"])
-        if before is not None and row["oldest_at"] <= before:
-            yield lateness.age_limit(row, "commands", limit=limits[row["policy"]], now=now)
+        name = row["policy"]
+        if name in watched and not watched[name].has_file:
+            yield finding.no_policy_file(row)
+        if name in befores and row["oldest_at"] <= befores[name]:
+            yield lateness.age_limit(row, "commands", limit=limits[name], now=now)
     for row in findings.count_quarantine_old(conn, befores):
         yield lateness.age_limit(row, "quarantine", limit=limits[row["policy"]], now=now)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from s3_retention.core.interval import BEGINNING, IntervalState, next_interval
+from s3_retention.core.interval import BEGINNING, Interval, IntervalState
 from s3_retention.errors import ClaimLostError
 from s3_retention.steps import decide, scan
 from s3_retention.steps.claim import use_policy_version
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 GENERATION = 0
 """The first plan of an interval; a replay adds a generation."""
-MAX_SLICES = 1000
-"""Slices of ``window.width`` that one run closes because nothing was due in them."""
+MAX_SLICES = 100
+"""Slices that one run closes because nothing was due in them."""
 
 
 def run(
@@ -40,8 +40,9 @@ def run(
 ) -> PlanResult:
     """Plan the interval unless it is planned already, and deal open batches to this run.
 
-    Where ``window.width`` has cut the interval short and nothing is due in it, it is closed, and the run goes on to
-    the next one by the same scan; a run that did so goes on from its last interval.
+    Where ``window.width`` has cut the interval short and nothing is due in it, it is closed, and the run goes on by the
+    same scan: the time up to the next due object is one interval, and that object's slice is the next; a run that did
+    so goes on from its last interval.
     Raises ``ClaimLostError`` when another run has the interval, ``StoreError`` when the scan is not complete,
     ``PlanRefusedError`` when the plan would expire everything, the clocks of ledger and store disagree or the
     interval has not ended yet, ``PolicyChangedError`` when the rules changed under the same version. In each case
@@ -118,49 +119,47 @@ def _skip_empty_slices(
     result: PlanResult,
     at: tuple[int, int],
 ) -> tuple[int, int]:
-    """Close slices in which nothing is due, up to the first in which something is: its id and fence.
+    """Go on from an interval in which nothing is due to one in which something is: its id and fence.
 
-    A slice that ends before the next due time is empty by the scan that was made; it ends before that scan began,
-    so that the scan was complete for it, too.
+    By the scan that was made nothing is due before ``next_due_at``: up to there time is closed as one interval. None
+    ends after that scan began, less the safety delay, so that the scan was complete for each.
     """
+    window, cutoff = policy.window, scanned.started_at - policy.window.safety_delay
     for _ in range(MAX_SLICES):
-        if result.num_discovered or policy.window.width is None:
+        if result.num_discovered or window.width is None:
             return at
         with transaction(conn):
-            following = _take_next(conn, policy, holder, scanned, at)
-            if following is None:
+            position, _ = watermarks.lock(conn, policy=policy.name, start_at=BEGINNING)
+            empty_until = min(result.next_due_at or cutoff, cutoff)
+            is_empty = position < empty_until
+            ends_at = empty_until if is_empty else min(position + window.width, cutoff)
+            if ends_at <= position or not _complete(conn, policy, at):
                 return at
-            at = following
-            interval = intervals.get(conn, at[0]).interval
-            is_empty = result.next_due_at is None or result.next_due_at >= interval.ends_at
+            at = _take(conn, policy, holder, Interval(policy.name, position, ends_at))
             if is_empty:
                 _mark_planned(conn, policy, *at, result)
+            else:
+                ledger_entries.ensure_partition(conn, interval_id=at[0])
         if not is_empty:
             result = _store_plan(conn, policy, *at, scanned)
     return at
 
 
-def _take_next(
-    conn: Connection, policy: RetentionPolicy, holder: Holder, scanned: Scan, at: tuple[int, int]
-) -> tuple[int, int] | None:
-    """Complete the empty interval and claim the one that follows it, in one transaction; None: no more to take."""
-    lease = policy.window.lease
+def _complete(conn: Connection, policy: RetentionPolicy, at: tuple[int, int]) -> bool:
+    """Complete an interval without commands, under its fence; False when something of it is open after all."""
     interval_id, fence = at
-    position, _ = watermarks.lock(conn, policy=policy.name, start_at=BEGINNING)
-    intervals.renew(conn, interval_id, fence=fence, lease=lease)
-    following = next_interval(
-        policy.name,
-        position=position,
-        now=scanned.started_at,
-        safety_delay=policy.window.safety_delay,
-        width=policy.window.width,
-    )
-    if following is None or not intervals.complete(conn, interval_id):
-        return None
+    intervals.renew(conn, interval_id, fence=fence, lease=policy.window.lease)
+    if not intervals.complete(conn, interval_id):
+        return False
     watermarks.move_completed_through(conn, interval_id=interval_id)
-    next_id = intervals.insert(conn, following, policy_version=policy.version, lease=lease, holder=holder)
-    ledger_entries.ensure_partition(conn, interval_id=next_id)
-    return next_id, intervals.get(conn, next_id).fence
+    return True
+
+
+def _take(conn: Connection, policy: RetentionPolicy, holder: Holder, interval: Interval) -> tuple[int, int]:
+    interval_id = intervals.insert(
+        conn, interval, policy_version=policy.version, lease=policy.window.lease, holder=holder
+    )
+    return interval_id, intervals.get(conn, interval_id).fence
 
 
 def _mark_planned(

@@ -66,6 +66,8 @@ def run(
         scanned = scan.run(conn, source, policy, heartbeat)
         _store_plan(conn, policy, claimed, generation, fence, scanned)
     with transaction(conn):
+        if replays.get_row(conn, interval_id, generation)["state"] == IntervalState.COMPLETED.value:
+            return _planned(conn, interval_id, generation)
         replays.renew(conn, interval_id, generation, fence=fence, lease=lease)
         dealt = batches.deal(
             conn,

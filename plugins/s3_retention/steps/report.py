@@ -129,9 +129,10 @@ def _count(
 ) -> RunReport:
     num_by_outcome: Counter[str] = Counter()
     num_by_detail: Counter[str] = Counter()
-    num_deleted_bytes = 0
+    num_deleted_bytes = num_drained = 0
     for row in run_reports.count_commands(conn, holder=holder):
         num_by_outcome[row["outcome"]] += row["num_objects"]
+        num_drained += row["num_drained"]
         if row["detail"] is not None:
             num_by_detail[f"{row['outcome']}:{row['detail']}"] += row["num_objects"]
         if row["outcome"] == "deleted":
@@ -147,6 +148,7 @@ def _count(
         num_by_detail=num_by_detail,
         num_deleted_bytes=num_deleted_bytes,
         num_remaining=remaining,
+        num_drained=num_drained,
     )
 
 

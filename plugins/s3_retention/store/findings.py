@@ -10,7 +10,7 @@ from s3_retention.store.statements import fetch_all, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from s3_retention.core.finding import Finding
     from s3_retention.store.connection import Connection
@@ -32,9 +32,9 @@ def count_quarantine_open(conn: Connection) -> list[Row]:
     return fetch_all(conn, "findings", "count_quarantine_open")
 
 
-def list_last_stragglers(conn: Connection) -> list[Row]:
-    """List the last planned interval of each policy where it found stragglers."""
-    return fetch_all(conn, "findings", "list_last_stragglers")
+def list_last_planned(conn: Connection) -> list[Row]:
+    """List the last planned interval of each policy: its stragglers, and what its scan saw waiting."""
+    return fetch_all(conn, "findings", "list_last_planned")
 
 
 def list_stuck_intervals(conn: Connection) -> list[Row]:
@@ -45,11 +45,6 @@ def list_stuck_intervals(conn: Connection) -> list[Row]:
 def count_stopped_batches(conn: Connection) -> list[Row]:
     """Count stopped batches of cleanups, by policy and class."""
     return fetch_all(conn, "findings", "count_stopped_batches")
-
-
-def list_unclaimed(conn: Connection) -> list[Row]:
-    """List from which due time on each policy has an object waiting that no interval has claimed."""
-    return fetch_all(conn, "findings", "list_unclaimed")
 
 
 def count_open_commands(conn: Connection) -> list[Row]:
@@ -73,9 +68,15 @@ def list_unfinished_replays(conn: Connection) -> list[Row]:
     return fetch_all(conn, "findings", "list_unfinished_replays")
 
 
-def list_late_runs(conn: Connection) -> list[Row]:
-    """List late runs that have not reported, or were flagged since the last pass of the watch."""
-    return fetch_all(conn, "findings", "list_late_runs")
+def list_late_runs(conn: Connection, safety_delays: Mapping[str, timedelta]) -> list[Row]:
+    """List late runs that are not over, or were never found; the safety delay is given for each policy."""
+    return fetch_all(
+        conn,
+        "findings",
+        "list_late_runs",
+        policies=list(safety_delays),
+        safety_delays=list(safety_delays.values()),
+    )
 
 
 def see(conn: Connection, found: Sequence[Finding], *, now: datetime) -> tuple[int, int]:

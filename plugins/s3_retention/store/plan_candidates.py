@@ -52,17 +52,24 @@ def decide(
     policy: str,
     policy_version: str,
     keep_latest: int | None,
-    not_before: datetime | None,
+    due_from: datetime | None,
     ends_at: datetime,
     interval_id: int | None = None,
     generation: int = 0,
 ) -> None:
     """Decide every candidate: due, or kept with its reason.
 
-    ``not_before`` is the lower bound of a replay. What earlier generations of the interval have settled is kept.
+    ``due_from`` is the lower bound of a replay. What earlier generations of the interval have settled is kept.
     """
-    for name in ("create_plan_decisions", "clear_plan_decisions"):
+    for name in (
+        "create_plan_open_commands",
+        "create_plan_open_commands_key",
+        "clear_plan_open_commands",
+        "create_plan_decisions",
+        "clear_plan_decisions",
+    ):
         run(conn, _TABLE, name)
+    run(conn, _TABLE, "copy_open_commands", policy=policy)
     run(
         conn,
         _TABLE,
@@ -70,7 +77,7 @@ def decide(
         policy=policy,
         policy_version=policy_version,
         keep_latest=keep_latest,
-        not_before=not_before,
+        due_from=due_from,
         ends_at=ends_at,
         interval_id=interval_id,
         earlier_generations=list(range(generation)),
