@@ -43,9 +43,11 @@ RETURNING batch_id;
 -- What was dealt to a run, in the order of its mapped task, and whether a worker of this run ever had it.
 SELECT
     batches.batch_id,
+    batches.batch_number,
     batches.kind,
     batches.policy,
     batches.interval_id,
+    batches.generation,
     batches.map_index,
     batches.num_commands,
     batches.stopped_class,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from s3_retention.core.interval import BEGINNING, Interval, IntervalState
 from s3_retention.errors import ClaimLostError
-from s3_retention.steps import decide, scan
+from s3_retention.steps import deal, decide, scan
 from s3_retention.steps.claim import use_policy_version
 from s3_retention.steps.decide import Bounds, PlanResult
-from s3_retention.store import batches, intervals, ledger_entries, watermarks
+from s3_retention.store import intervals, ledger_entries, watermarks
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
@@ -75,15 +75,10 @@ def run(
         if intervals.get(conn, interval_id).state is IntervalState.COMPLETED:
             return _planned(conn, interval_id)
         intervals.renew(conn, interval_id, fence=fence, lease=lease)
-        dealt = batches.deal(
-            conn,
-            interval_id=interval_id,
-            generation=GENERATION,
-            holder=holder,
-            max_batches=max_batches,
-            max_commands=policy.limits.max_commands_per_run,
+        dealt = deal.run(
+            conn, policy, holder, interval_id=interval_id, generation=GENERATION, max_batches=max_batches
         )
-        return replace(_planned(conn, interval_id), batches=tuple(dealt))
+        return replace(_planned(conn, interval_id), batches=dealt)
 
 
 def simulate(conn: Connection, source: CandidateSource, policy: RetentionPolicy) -> PlanResult:

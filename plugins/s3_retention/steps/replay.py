@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from s3_retention.core.interval import ClaimAction, IntervalState, decide_claim
 from s3_retention.core.policy import Mode
 from s3_retention.errors import ReplayRefusedError
-from s3_retention.steps import decide, scan
+from s3_retention.steps import deal, decide, scan
 from s3_retention.steps.claim import use_policy_version
 from s3_retention.steps.decide import Bounds, PlanResult
-from s3_retention.store import batches, intervals, ledger_entries, replays, watermarks
+from s3_retention.store import intervals, ledger_entries, replays, watermarks
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
@@ -69,15 +69,10 @@ def run(
         if replays.get_row(conn, interval_id, generation)["state"] == IntervalState.COMPLETED.value:
             return _planned(conn, interval_id, generation)
         replays.renew(conn, interval_id, generation, fence=fence, lease=lease)
-        dealt = batches.deal(
-            conn,
-            interval_id=interval_id,
-            generation=generation,
-            holder=holder,
-            max_batches=max_batches,
-            max_commands=policy.limits.max_commands_per_run,
+        dealt = deal.run(
+            conn, policy, holder, interval_id=interval_id, generation=generation, max_batches=max_batches
         )
-        return replace(_planned(conn, interval_id, generation), batches=tuple(dealt))
+        return replace(_planned(conn, interval_id, generation), batches=dealt)
 
 
 def _find(conn: Connection, interval_key: str) -> ClaimedInterval:

@@ -44,9 +44,11 @@ class BatchState:
     """A batch as the sweep and the report see it."""
 
     batch_id: int
+    batch_number: int
     kind: str
     policy: str
     interval_id: int | None
+    generation: int | None
     map_index: int
     num_commands: int
     stopped_class: str | None
