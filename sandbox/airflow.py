@@ -63,6 +63,10 @@ class Airflow(AirflowApi):
         for part in self.parts:
             part.check()
 
+    def component(self, name: str) -> Part:
+        """The part that runs one of `COMPONENTS`: kill it, and start it again."""
+        return self.parts[COMPONENTS.index(name)]
+
 
 @contextmanager
 def metadata_migration(folder: Path, postgres: Postgres) -> Iterator[Part]:

@@ -106,6 +106,10 @@ class AirflowApi:
         """Let its runs start, by schedule and by hand."""
         self.patch(f"/dags/{_part(dag_id)}", {"is_paused": False})
 
+    def pause(self, dag_id: str) -> None:
+        """Let none of its runs start, and those under way stand still."""
+        self.patch(f"/dags/{_part(dag_id)}", {"is_paused": True})
+
     def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None, run_id: str | None = None) -> str:
         """Start a run and return its id; a `run_id` that was used before is refused (409)."""
         # The API wants the key logical_date, and takes null.
@@ -156,6 +160,11 @@ class AirflowApi:
                     )
                     lines += [f"    {line}" for line in log.splitlines()[-LOG_LINES:]]
         return "\n".join(lines)
+
+    def dag_runs(self, dag_id: str) -> list[dict[str, Any]]:
+        """Every run of a DAG, the one with the oldest `run_after` first; `~` stands for all DAGs."""
+        runs = self._all(f"/dags/{_part(dag_id)}/dagRuns", "dag_runs")
+        return sorted(runs, key=lambda run: str(run["run_after"]))
 
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         """Every task instance of a run, mapped ones one by one."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 from rich.console import Console
 
@@ -12,7 +14,7 @@ from sandbox.stack import Stack, stack
 from sandbox.story import Story, write_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sandbox.airflow_api import Json
 
@@ -28,7 +30,8 @@ batch: {{size: 2}}
 limits: {{allow_expire_everything: true}}
 """
 BROKEN = DEFAULTS.replace("retain: 1d", "retain: 1h").replace("mode: enforce", "mod: enforce")
-BUCKETS = ("killed", "cleared")
+BUCKETS = ("killed", "cleared", "interrupted", "minutely")
+MINUTELY = "s3_retention_cleanup__minutely"
 NOTIFIERS = Path(__file__).parent / "data"
 
 
@@ -45,12 +48,14 @@ def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "watched.yaml").write_text(watched)
     late = DEFAULTS.format(name="late", bucket="absent") + 'schedule: "0 0 1 1 *"\ndeadline: 5s\n'
     (folder / "late.yaml").write_text(late)
+    minutely = DEFAULTS.format(name="minutely", bucket="minutely") + 'schedule: "* * * * *"\n'
+    (folder / "minutely.yaml").write_text(minutely)
     (folder / "broken.yaml").write_text(BROKEN.format(name="broken", bucket="broken"))
     return folder
 
 
 @pytest.fixture(scope="session")
-def running(policies: Path) -> Iterator[Stack]:
+def running(policies: Path, request: pytest.FixtureRequest) -> Iterator[Stack]:
     with stack(
         policies=policies,
         worker_buckets=("weekly-digests", "absent", *BUCKETS),
@@ -62,6 +67,8 @@ def running(policies: Path) -> Iterator[Stack]:
             "PYTHONPATH": str(NOTIFIERS),
         },
     ) as started:
+        if any("test_ticks" in item.nodeid for item in request.session.items):
+            begin_pause(started)
         yield started
 
 
@@ -71,6 +78,34 @@ def told(running: Stack) -> Story:
     story = Story(running, Console())
     story.tell()
     return story
+
+
+def begin_pause(running: Stack) -> None:
+    """Let the minutely policy run by its schedule, and pause it: while it misses ticks, other tests have their turn."""
+    running.s3.admin_client().create_bucket(Bucket="minutely")
+    running.airflow.wait_for_dag(MINUTELY)
+    while not (runs := running.airflow.dag_runs(MINUTELY)) or runs[-1]["state"] != "success":
+        # Once more where the pause has caught the run of the next minute at its start.
+        running.airflow.unpause(MINUTELY)
+        until(lambda: running.airflow.dag_runs(MINUTELY))
+        for run in running.airflow.dag_runs(MINUTELY):
+            running.airflow.wait_for_run(MINUTELY, run["dag_run_id"], expect="success")
+        running.airflow.pause(MINUTELY)
+
+
+def ask(running: Stack, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    with psycopg.connect(running.ledger.superuser_conninfo) as conn:
+        cursor = conn.execute(statement.encode(), values or None)
+        return cursor.fetchall() if cursor.description else []
+
+
+def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
+    """Poll until something is true, and give it."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it never came true"
+        time.sleep(0.05)
+    return found
 
 
 def task_instance(running: Stack, dag_id: str, run_id: str, task_id: str, map_index: int = -1) -> Json:

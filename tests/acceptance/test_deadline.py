@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.acceptance.test_operator import until
-from tests.acceptance.test_watch import WATCH, ask, pass_once
+from tests.acceptance.conftest import ask, until
+from tests.acceptance.test_watch import WATCH, pass_once
 
 if TYPE_CHECKING:
     from sandbox.stack import Stack

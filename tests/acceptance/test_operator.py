@@ -4,41 +4,26 @@ from __future__ import annotations
 
 import os
 import signal
-import time
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 
-from tests.acceptance.conftest import task_instance
+from tests.acceptance.conftest import ask, task_instance, until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sandbox.stack import Stack
 
 pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.timeout(300)]
 
 
-def ask(running: Stack, statement: str, *values: object) -> list[tuple[Any, ...]]:
-    with psycopg.connect(running.ledger.superuser_conninfo) as conn:
-        return conn.execute(statement.encode(), values or None).fetchall()
-
-
-def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
-    """Poll until something is true, and give it."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.05)
-    return found
-
-
-def seed(running: Stack, bucket: str, num_objects: int) -> list[str]:
+def seed(running: Stack, bucket: str, num_objects: int, name: str = "") -> list[str]:
     client = running.s3.admin_client()
-    client.create_bucket(Bucket=bucket)
-    keys = [f"data/2026-01-01/{number}.bin" for number in range(num_objects)]
+    with suppress(client.exceptions.BucketAlreadyOwnedByYou, client.exceptions.BucketAlreadyExists):
+        client.create_bucket(Bucket=bucket)
+    keys = [f"data/2026-01-01/{name}{number}.bin" for number in range(num_objects)]
     for key in keys:
         client.put_object(Bucket=bucket, Key=key, Body=b"x")
     client.put_object(Bucket=bucket, Key="elsewhere/2026-01-01/0.bin", Body=b"x")
@@ -123,8 +108,15 @@ def test_clearing_an_index_a_task_or_the_whole_run_repeats_nothing_and_loses_not
     entries, waiting = ask(running, look), ask(running, parked)
     assert [outcome for _, outcome, _ in entries] == ["deleted"] * 4
     assert [failure_class for _, failure_class, _ in waiting] == ["permission"]
-    for what in ([("delete_batch", 2)], ["claim_interval"], None):
-        running.airflow.clear(dag_id, run_id, what, downstream=what != [("delete_batch", 2)])
+    clearings: list[tuple[list[str | tuple[str, int]] | None, bool]] = [
+        ([("delete_batch", 2)], False),
+        (["quarantine_failed"], False),
+        (["quarantine_failed"], True),
+        (["claim_interval"], True),
+        (None, True),
+    ]
+    for what, downstream in clearings:
+        running.airflow.clear(dag_id, run_id, what, downstream=downstream)
         running.airflow.wait_for_run(dag_id, run_id, expect="success")
         assert ask(running, look) == entries
         assert ask(running, parked) == waiting
@@ -134,6 +126,45 @@ def test_clearing_an_index_a_task_or_the_whole_run_repeats_nothing_and_loses_not
         }
     intervals = ask(running, "SELECT state FROM s3_retention.intervals WHERE policy = 'cleared'")
     assert intervals == [("completed",)]
+
+
+@pytest.mark.parametrize("what", [[("delete_batch", 0)], None], ids=["an index", "all of it"])
+def test_clearing_a_run_that_is_under_way_records_each_object_once_and_loses_none(
+    running: Stack, what: list[str | tuple[str, int]] | None
+) -> None:
+    bucket, dag_id = "interrupted", "s3_retention_cleanup__interrupted"
+    keys = seed(running, bucket, 4, name="one" if what else "all")
+    running.airflow.wait_for_dag(dag_id)
+    running.airflow.unpause(dag_id)
+    with psycopg.connect(running.ledger.superuser_conninfo) as blocker:
+        blocker.execute("SELECT s3_retention.ensure_ledger_partition(1)")
+        blocker.commit()
+        # The workers delete in S3 and wait here, unsettled, while they are cleared.
+        blocker.execute("LOCK TABLE s3_retention.ledger_entries IN EXCLUSIVE MODE")
+        run_id = running.airflow.trigger(dag_id)
+        until(lambda: keys[0] not in keys_in(running, bucket))
+        running.airflow.clear(dag_id, run_id, what)
+        # Airflow ends the cleared try: what it had deleted it can never record.
+        until(lambda: task_instance(running, dag_id, run_id, "delete_batch", 0)["try_number"] == 2)
+        blocker.rollback()
+    running.airflow.wait_for_run(dag_id, run_id, expect="success")
+    assert keys_in(running, bucket) == set()
+    entries = ask(
+        running,
+        "SELECT key, outcome FROM s3_retention.ledger_entries WHERE bucket = %s AND key = ANY(%s) ORDER BY 1",
+        bucket,
+        keys,
+    )
+    assert [key for key, _ in entries] == keys
+    assert [outcome for _, outcome in entries[:2]] == ["already_absent"] * 2
+    assert {outcome for _, outcome in entries[2:]} <= {"deleted", "already_absent"}
+    assert running.airflow.xcom(dag_id, run_id, "report_run")["is_balanced"]
+    balance = ask(
+        running,
+        "SELECT sum(num_pending), sum(num_quarantined) FROM s3_retention.balance WHERE policy = %s",
+        bucket,
+    )
+    assert balance == [(0, 0)]
 
 
 def test_a_broken_policy_file_breaks_its_own_dag_alone_and_says_what_to_fix(running: Stack) -> None:

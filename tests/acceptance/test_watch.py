@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 
-from tests.acceptance.conftest import task_instance
-from tests.acceptance.test_operator import until
+from tests.acceptance.conftest import ask, task_instance, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,12 +26,6 @@ MISSED = (
 )
 
 
-def ask(running: Stack, statement: str, *values: object) -> list[tuple[Any, ...]]:
-    with psycopg.connect(running.ledger.superuser_conninfo) as conn:
-        cursor = conn.execute(statement.encode(), values or None)
-        return cursor.fetchall() if cursor.description else []
-
-
 def pass_once(running: Stack) -> str:
     run_id = running.airflow.trigger(WATCH)
     return f"{running.airflow.wait_for_run(WATCH, run_id)} {run_id}"
@@ -49,7 +41,7 @@ def test_five_ticks_of_a_paused_dag_are_flagged_once_without_its_running_and_tol
 ) -> None:
     for dag_id in (WATCH, PAUSED):
         running.airflow.wait_for_dag(dag_id)
-    running.airflow.patch(f"/dags/{PAUSED}", {"is_paused": True})
+    running.airflow.pause(PAUSED)
     running.airflow.unpause(WATCH)
     pass_once(running)
     assert ask(running, MISSED) == []
@@ -100,7 +92,7 @@ def test_five_ticks_of_a_paused_dag_are_flagged_once_without_its_running_and_tol
     (run,) = until(lambda: running.airflow.get(f"/dags/{PAUSED}/dagRuns")["dag_runs"])
     assert run["run_type"] == "scheduled"
     running.airflow.wait_for_run(PAUSED, run["dag_run_id"])
-    running.airflow.patch(f"/dags/{PAUSED}", {"is_paused": True})
+    running.airflow.pause(PAUSED)
     flagging = task_instance(running, PAUSED, run["dag_run_id"], "flag_missed_intervals")
     assert flagging["state"] == "success"
     ran_at = datetime.fromisoformat(run["run_after"].replace("Z", "+00:00"))

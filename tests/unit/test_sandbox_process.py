@@ -119,6 +119,21 @@ def test_parts_are_stopped_together(tmp_path: Path) -> None:
     stop_all(stubborn)  # once more does nothing
 
 
+def test_a_part_that_was_killed_can_be_started_again_and_goes_on_with_its_log(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    with shell(tmp_path, f"echo up; echo $$ >>{pids}; exec {FOREVER}") as part:
+        (first,) = pids_in(pids, 1)
+        part.kill()
+        assert part.exit_code == 128 + signal.SIGKILL
+        assert not alive(first)
+        part.start()
+        _, second = pids_in(pids, 2)
+        part.check()
+        assert alive(second)
+        assert part.log_tail().splitlines()[1:] == ["up", "up"]
+    assert not alive(second)
+
+
 def test_a_part_that_was_never_started_can_be_stopped(tmp_path: Path) -> None:
     stop_all([shell(tmp_path, FOREVER)])
 

@@ -50,6 +50,8 @@ def run(
     """
     lease = policy.window.lease
     with transaction(conn):
+        # As a claim does: between a look at who has the interval and the claim, another run must not take it.
+        watermarks.hold(conn, policy=policy.name)
         mine = intervals.find_of_run(conn, policy=policy.name, holder=holder)
         claimed = mine or intervals.get(conn, interval_id)
         interval_id = claimed.interval_id
