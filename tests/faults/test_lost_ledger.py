@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from s3_retention.errors import LedgerUnavailableError
-from s3_retention.store import chunks
+from s3_retention.store import chunks, watermarks
 from s3_retention.store.connection import connect, transaction
 
 if TYPE_CHECKING:
@@ -86,3 +86,19 @@ def test_a_ledger_that_cannot_be_reached_says_what_to_check_and_shows_no_credent
         connect(ledger.postgres.conninfo("nobody_of_that_name", ledger.database) + "&password=SECRET")
     assert "check the Airflow connection" in str(caught.value)
     assert "SECRET" not in f"{caught.value} {caught.value.__cause__}"
+
+
+def test_a_worker_that_is_suspended_in_a_transaction_does_not_hold_its_locks_for_ever(
+    world: World, ledger: Ledger
+) -> None:
+    world.claim()
+    limit = world.conn.execute("SHOW idle_in_transaction_session_timeout").fetchone()
+    assert limit == {"idle_in_transaction_session_timeout": "30s"}
+    with closing(connect(ledger.writer_conninfo)) as suspended:
+        suspended.execute("SET idle_in_transaction_session_timeout = '50ms'")
+        suspended.execute("BEGIN")
+        watermarks.hold(suspended, policy=world.policy.name)
+        # The other run waits for the lock, and gets it because the server ends the session that stands still.
+        assert world.claim("run-2").status.value == "observed"
+        with pytest.raises(LedgerUnavailableError, match="25P03"):
+            watermarks.read_clock(suspended)

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 Connection = psycopg.Connection[dict[str, Any]]
 
-_AWAY = ("08", "57P")
-"""Connection exceptions, and a server that shuts down or starts."""
+_AWAY = ("08", "57P", "25P03")
+"""Connection exceptions, a server that shuts down or starts, and one that ended a session which stood still."""
+IDLE_IN_TRANSACTION = "30s"
+"""A worker that is suspended in a transaction holds locks, and every other run of its policy would wait for it. Ours
+are idle for milliseconds only, since none spans a call to the store."""
 _CONFLICT = ("40", "55P03")
 """Deadlocks, serialization failures, and a lock that was not to be had."""
 
@@ -32,6 +35,9 @@ def connect(conninfo: str) -> Connection:
             conninfo, row_factory=dict_row, autocommit=True, application_name="s3_retention"
         )
         conn.execute("SET TIME ZONE 'UTC'")
+        conn.execute(
+            "SELECT set_config('idle_in_transaction_session_timeout', %s, false)", [IDLE_IN_TRANSACTION]
+        )
     except psycopg.Error:
         # Its words may hold a part of the password.
         raise LedgerUnavailableError(
@@ -52,7 +58,7 @@ def driver_errors() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         state = error.sqlstate or ""
-        if isinstance(error, psycopg.OperationalError) and (not state or state.startswith(_AWAY)):
+        if state.startswith(_AWAY) or (isinstance(error, psycopg.OperationalError) and not state):
             raise LedgerUnavailableError(
                 f"the ledger database went away (SQLSTATE {error.sqlstate}); what was under way was rolled back, "
                 "and the next try resumes"
