@@ -94,6 +94,7 @@ WHERE
             AND claims.run_id = batches.run_id
             AND claims.dag_id = batches.dag_id
             AND claims.task_id = %(task_id)s
+            AND claims.map_index = %(map_index)s
             AND claims.try_number > %(try_number)s
     )
 RETURNING batch_id, kind, policy, interval_id, generation, num_commands, fence;

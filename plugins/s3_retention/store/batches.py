@@ -155,6 +155,7 @@ def claim(conn: Connection, batch_id: int, *, holder: Holder, lease: timedelta) 
         dag_id=holder.dag_id,
         run_id=holder.run_id,
         task_id=holder.task_id,
+        map_index=holder.map_index,
         try_number=holder.try_number,
     )
     if row is None:
