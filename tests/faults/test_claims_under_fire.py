@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from s3_retention.store.connection import Connection
     from sandbox.ledger import Ledger
 
+# One fight for all tests of this file, and so one process.
+pytestmark = pytest.mark.xdist_group("fight")
+
 REPOSITORY = Path(__file__).parents[2]
 NUM_CLAIMERS = 8
 NUM_ROUNDS = 200
