@@ -21,10 +21,15 @@ def sql_dir() -> Path:
 
     Raises ``SettingsError`` when it is in none of these places.
     """
+    return _find(os.environ.get("AIRFLOW__S3_RETENTION__SQL_DIR"), os.environ.get("AIRFLOW_HOME"))
+
+
+@lru_cache(maxsize=8)  # it is asked for by each statement
+def _find(setting: str | None, home: str | None) -> Path:
     places = []
-    if setting := os.environ.get("AIRFLOW__S3_RETENTION__SQL_DIR"):
+    if setting:
         places.append(Path(setting))
-    if home := os.environ.get("AIRFLOW_HOME"):
+    if home:
         places.append(Path(home) / "include" / "sql")
     places.append(Path(__file__).resolve().parents[3] / "include" / "sql")
     for place in places:
