@@ -35,6 +35,8 @@ from tests.faults.story import FaultStory, Zygote
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from mypy_boto3_s3 import S3Client
+
 ROUNDS = 10
 AT_ONCE = 2
 WIDTH = 110
@@ -62,12 +64,14 @@ class Arena:
 
     ledger: Ledger
     s3: S3Server
+    admin: S3Client
+    gateway: S3Gateway
     numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     def strike(self, one: Strike, zygote: Zygote) -> tuple[Strike, Counter[str], list[str]]:
         """Do it: what is wrong afterwards, counted and in words."""
         bucket = f"t-{next(self.numbers):05d}"
-        admin = self.s3.admin_client()
+        admin = self.admin
         admin.create_bucket(Bucket=bucket)
         ledger = self.ledger.fresh_ledger()
         root: psycopg.Connection[dict[str, Any]] = psycopg.connect(
@@ -75,8 +79,7 @@ class Arena:
         )
         try:
             with closing(root), closing(connect(ledger.writer_conninfo)) as conn:
-                gateway = S3Gateway(self.s3.worker_client())
-                world = World(conn, root, self.s3, admin, gateway, bucket)
+                world = World(conn, root, self.s3, admin, self.gateway, bucket)
                 story = FaultStory(world, ledger, zygote, one.pipeline)
                 if one.act == "stop":
                     late = story.stall(one.seam)
@@ -123,7 +126,7 @@ def main(arguments: list[str] | None = None) -> int:
         folder = stack.enter_context(temporary_folder())
         database = stack.enter_context(postgres(folder / "postgres"))
         s3 = stack.enter_context(s3_server(folder / "s3", worker_buckets=["t-*"]))
-        arena = Arena(create_ledger(database), s3)
+        arena = Arena(create_ledger(database), s3, s3.admin_client(), S3Gateway(s3.worker_client()))
         zygotes: SimpleQueue[Zygote] = SimpleQueue()
         for _ in range(AT_ONCE):
             zygote = Zygote()
