@@ -11,7 +11,7 @@ from s3_retention.s3.gateway import S3Gateway
 from s3_retention.s3.limits import RetryLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from mypy_boto3_s3 import S3Client
 
@@ -64,12 +64,21 @@ def one_after_another(*answers: Any) -> Call:
     return call
 
 
-def refusal(code: str, status: int = 400, message: str = "the store says so") -> ClientError:
+def refusal(
+    code: str,
+    status: int = 400,
+    message: str = "the store says so",
+    headers: Mapping[str, str] | None = None,
+) -> ClientError:
     """What boto3 raises for an error answer."""
     return ClientError(
         {
             "Error": {"Code": code, "Message": message},
-            "ResponseMetadata": {"HTTPStatusCode": status, "RequestId": "R1"},  # type: ignore[typeddict-item]
+            "ResponseMetadata": {  # type: ignore[typeddict-item]
+                "HTTPStatusCode": status,
+                "RequestId": "R1",
+                "HTTPHeaders": dict(headers or {}),
+            },
         },
         "Operation",
     )

@@ -495,6 +495,26 @@ def test_waits_are_drawn_from_the_whole_range() -> None:
     assert max(waits) <= 8
 
 
+def test_a_store_that_asks_to_be_left_alone_is_left_alone_at_least_so_long() -> None:
+    waits: list[float] = []
+    answers = one_after_another(refusal("SlowDown", 503, headers={"retry-after": "42"}), deleted("a"))
+    limits = RetryLimits(first_wait=0.5, sleep=waits.append)
+    ((_, outcome, _),) = delete_with_retries(fake_gateway(delete_objects=answers), [a_command(A)], limits)
+    assert outcome.kind is Final.DELETED
+    assert waits == [42.0]
+
+
+def test_a_store_that_asks_for_more_than_the_deadline_is_not_asked_again_by_this_try() -> None:
+    waits: list[float] = []
+    answer = refusal("SlowDown", 503, headers={"retry-after": "301"})
+    gateway = fake_gateway(delete_objects=one_after_another(answer))
+    ((_, outcome, attempts),) = delete_with_retries(
+        gateway, [a_command(A)], RetryLimits(deadline=300, sleep=waits.append)
+    )
+    assert (outcome.kind, outcome.whole_request, attempts) == (FailureClass.THROTTLED, True, 1)
+    assert waits == []
+
+
 def test_what_passes_by_itself_ends_the_attempts() -> None:
     waits: list[float] = []
     answers = one_after_another(refusal("SlowDown", 503), RESET, deleted("a"))
@@ -608,3 +628,9 @@ def test_a_date_that_names_no_time_is_none(date: str | None) -> None:
     headers = {} if date is None else {"date": date}
     answer = {"ResponseMetadata": {"HTTPHeaders": headers}}
     assert fake_gateway(head_bucket=lambda **_: answer).read_clock("b") is None
+
+
+def test_a_clock_that_is_throttled_is_asked_for_again() -> None:
+    told = {"ResponseMetadata": {"HTTPHeaders": {"date": "Tue, 01 Dec 2026 00:00:00 GMT"}}}
+    gateway = fake_gateway(head_bucket=one_after_another(refusal("503", 503), told))
+    assert gateway.read_clock("b") == datetime(2026, 12, 1, tzinfo=timezone.utc)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
 import pytest
+import time_machine
 from botocore.exceptions import (
     ClientError,
     ConnectionClosedError,
@@ -22,6 +25,7 @@ from s3_retention.s3.answers import (
     outcome_of_entry,
     outcome_of_error,
     request_id_of,
+    retry_after_of,
 )
 from tests.fakes import refusal
 
@@ -87,3 +91,35 @@ def test_the_request_id_comes_from_the_body_else_from_the_header() -> None:
 def test_only_what_is_unknown_or_failed_a_condition_is_looked_at() -> None:
     looked_at = [kind for kind in (*FailureClass, *Final) if is_settled_by_look(Outcome(kind))]
     assert looked_at == [FailureClass.UNKNOWN, Final.CHANGED]
+
+
+# How long a store asks to be left alone -------------------------------------------------------------------
+NOON = "Tue, 01 Dec 2026 12:00:00 GMT"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "Tue, 01 Dec 2026 12:00:30 GMT", "date": NOON}, 30.0),
+        ({"retry-after": "Tue, 01 Dec 2026 11:59:30 GMT", "date": NOON}, 0.0),
+        ({"x-amz-retry-after": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": "-7"}, 0.0),
+        ({"retry-after": "soon"}, 0.0),
+        ({"retry-after": "Tue, 01 Dec 2026 12:00:30 -0000", "date": NOON}, 0.0),
+        ({"retry-after": ""}, 0.0),
+        ({}, 0.0),
+    ],
+)
+def test_retry_after_is_read_in_each_of_its_forms(headers: dict[str, str], seconds: float) -> None:
+    assert retry_after_of({"ResponseMetadata": {"HTTPHeaders": headers}}) == seconds
+
+
+def test_a_date_to_retry_after_is_held_against_our_clock_where_the_store_tells_none() -> None:
+    headers = {"retry-after": "Tue, 01 Dec 2026 12:00:30 GMT"}
+    with time_machine.travel(datetime(2026, 12, 1, 12, tzinfo=timezone.utc), tick=False):
+        assert retry_after_of({"ResponseMetadata": {"HTTPHeaders": headers}}) == 30.0
+
+
+def test_an_error_without_headers_asks_for_nothing() -> None:
+    assert retry_after_of({}) == 0.0

@@ -113,7 +113,8 @@ class Outcome:
     """What one attempt did to one object.
 
     ``reason`` is set for ``kept`` alone. ``code`` and ``message`` are the store's own words. ``whole_request``
-    says that the request failed as one, so that no object of it is to blame.
+    says that the request failed as one, so that no object of it is to blame. ``retry_after`` is how many seconds
+    the store asks to be left alone.
     """
 
     kind: Final | FailureClass
@@ -122,6 +123,7 @@ class Outcome:
     message: str | None = None
     request_id: str | None = None
     whole_request: bool = False
+    retry_after: float = 0.0
 
     @property
     def is_final(self) -> bool:

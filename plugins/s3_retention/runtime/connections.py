@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_SECONDS = 10
 READ_TIMEOUT_SECONDS = 60
-BOTOCORE_ATTEMPTS = 2
-"""The retries are ours, per key and per class; botocore's own only cover a connection that just broke."""
+BOTOCORE_ATTEMPTS = 1
+"""The retries are ours, per key and per class: botocore's would not wait as long as the store asks for."""
 
 
 @contextmanager

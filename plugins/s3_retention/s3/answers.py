@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
@@ -40,6 +42,37 @@ def request_id_of(answer: Mapping[str, Any]) -> str | None:
     return None if found is None else str(found)
 
 
+def retry_after_of(answer: Mapping[str, Any]) -> float:
+    """Give the seconds for which an answer asks to be left alone; 0.0 where it does not, or in no known form.
+
+    ``Retry-After`` has seconds or a date (RFC 9110 section 10.2.3); a date is held against the ``Date`` of the same
+    answer, since the clock of the store is not ours. ``x-amz-retry-after`` has milliseconds.
+    """
+    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    milliseconds = str(headers.get("x-amz-retry-after", "")).strip()
+    if milliseconds.isdecimal():
+        return int(milliseconds) / 1000
+    asked_for = str(headers.get("retry-after", "")).strip()
+    if asked_for.isdecimal():
+        return float(asked_for)
+    at = _http_date(asked_for)
+    now = _http_date(str(headers.get("date", ""))) or datetime.now(timezone.utc)
+    return max(0.0, (at - now).total_seconds()) if at is not None else 0.0
+
+
+def _http_date(text: str) -> datetime | None:
+    try:
+        at = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo is not None else None  # "-0000" names no zone (RFC 5322, 3.3)
+
+
+def clock_of(answer: Mapping[str, Any]) -> datetime | None:
+    """Give the clock of the store in an answer, in whole seconds; None if it tells none."""
+    return _http_date(str(answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date", "")))
+
+
 def outcome_of_error(
     error: ClientError | BotoCoreError | ResponseParserError, *, whole_request: bool
 ) -> Outcome:
@@ -58,6 +91,7 @@ def outcome_of_error(
             message=str(body.get("Message", ""))[:MAX_MESSAGE] or None,
             request_id=request_id_of(error.response),
             whole_request=whole_request,
+            retry_after=retry_after_of(error.response),
         )
     kind = FailureClass.UNKNOWN
     if isinstance(error, _NEVER_LEFT):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
-
-from tenacity import retry_if_result
 
 from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.outcome import STOPS_BATCH, FailureClass, Final, Outcome
 from s3_retention.errors import ListingError, ListingRefusedError
 from s3_retention.s3.answers import (
     STORE_ERRORS,
+    clock_of,
     facts_of_listed,
     is_settled_by_look,
     join,
@@ -41,12 +39,9 @@ class S3Gateway:
 
     def read_clock(self, bucket: str) -> datetime | None:
         """Read the clock of the store, in whole seconds, from an answer about the bucket; None if it tells none."""
-        try:
-            headers = self.client.head_bucket(Bucket=bucket)["ResponseMetadata"]["HTTPHeaders"]
-            at = parsedate_to_datetime(headers["date"])
-        except (*STORE_ERRORS, KeyError, ValueError):
-            return None  # the listing that follows says what is wrong with the store
-        return at if at.tzinfo is not None else None  # "-0000" names no zone (RFC 5322, 3.3)
+        answer = self.limits.retrying(_may_pass)(self._head_bucket, bucket)
+        # Where it is refused, the listing that follows says what is wrong with the store.
+        return None if isinstance(answer, Outcome) else clock_of(answer)
 
     def list_pages(self, bucket: str, prefix: str) -> Iterator[list[ObjectFacts]]:
         """List everything under a prefix, a page of up to 1,000 at a time, in the store's own order.
@@ -58,7 +53,7 @@ class S3Gateway:
             arguments: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix, "EncodingType": "url"}
             if token is not None:
                 arguments["ContinuationToken"] = token
-            answer = self.limits.retrying(retry_if_result(_may_pass))(self._list_page, arguments)
+            answer = self.limits.retrying(_may_pass)(self._list_page, arguments)
             if isinstance(answer, Outcome):
                 raised = ListingError if answer.is_retried else ListingRefusedError
                 raise raised(
@@ -191,14 +186,18 @@ class S3Gateway:
 
     def _absent_or_no_bucket(self, bucket: str, fault: Outcome) -> Outcome:
         # A HEAD has no body: a 404 is also what a missing bucket says, and that is never "already gone".
+        why = self._head_bucket(bucket)
+        if not isinstance(why, Outcome):
+            return replace(fault, kind=Final.ALREADY_ABSENT)
+        if why.code in ("404", "NoSuchBucket"):
+            return replace(why, kind=FailureClass.CONFIG, code="NoSuchBucket")
+        return why
+
+    def _head_bucket(self, bucket: str) -> dict[str, Any] | Outcome:
         try:
-            self.client.head_bucket(Bucket=bucket)
+            return dict(self.client.head_bucket(Bucket=bucket))
         except STORE_ERRORS as error:
-            why = outcome_of_error(error, whole_request=True)
-            if why.code in ("404", "NoSuchBucket"):
-                return replace(why, kind=FailureClass.CONFIG, code="NoSuchBucket")
-            return why
-        return replace(fault, kind=Final.ALREADY_ABSENT)
+            return outcome_of_error(error, whole_request=True)
 
 
 _NO_CONDITION = Outcome(

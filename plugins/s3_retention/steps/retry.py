@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from tenacity import retry_if_result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,9 +17,18 @@ if TYPE_CHECKING:
 
 def look_with_retries(gateway: S3Gateway, ref: ObjectRef, limits: RetryLimits) -> ObjectFacts | Outcome:
     """Look at one object; where the store does not say for now, it is asked again."""
-    again = retry_if_result(lambda found: getattr(found, "is_retried", False))
-    found: ObjectFacts | Outcome = limits.retrying(again)(gateway.look, ref)
+    found: ObjectFacts | Outcome = limits.retrying(lambda found: getattr(found, "is_retried", False))(
+        gateway.look, ref
+    )
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """What one request left to be tried again, and for how many seconds the store asks to be left alone."""
+
+    num_pending: int
+    retry_after: float = 0.0
 
 
 def delete_with_retries(
@@ -35,16 +43,16 @@ def delete_with_retries(
     num_attempts = {command.command_id: command.num_attempts for command in commands}
     pending = list(commands)
 
-    def attempt() -> bool:
+    def attempt() -> _Round:
         answers = gateway.delete_chunk([command.facts for command in pending])
         for command, outcome in zip(pending, answers, strict=True):
             outcomes[command.command_id] = outcome
             num_attempts[command.command_id] += 1
         if any(outcome.stops_batch for outcome in answers):
-            return False
+            return _Round(0)
         pending[:] = [command for command in pending if outcomes[command.command_id].is_retried]
-        return bool(pending)
+        return _Round(len(pending), max(outcome.retry_after for outcome in answers))
 
     if commands:
-        limits.retrying(retry_if_result(bool))(attempt)
+        limits.retrying(lambda done: bool(done.num_pending))(attempt)
     return [(command, outcomes[command.command_id], num_attempts[command.command_id]) for command in commands]
