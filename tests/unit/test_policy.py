@@ -71,6 +71,7 @@ def test_a_new_policy_simulates_and_has_the_defaults_of_the_documentation() -> N
     assert policy.window.lease == timedelta(minutes=10)
     assert (policy.batch.size, policy.batch.parallel) == (5000, 8)
     assert policy.limits.max_commands_per_run == 100_000
+    assert policy.limits.max_denied_share == 0.5
     assert policy.limits.allow_expire_everything is False
     assert policy.dag_id == "s3_retention_cleanup__weekly_digests"
 
@@ -204,6 +205,10 @@ def test_a_policy_cannot_be_changed_once_it_is_read() -> None:
         ({"batch.parallel": 33}, "batch.parallel = 33", "must be less than or equal to 32"),
         ({"batch.parallel": "8"}, "batch.parallel = '8'", "must be a"),
         ({"limits.max_commands_per_run": 0}, "limits.max_commands_per_run = 0", "greater than or equal to 1"),
+        ({"limits.max_denied_share": 0}, "limits.max_denied_share = 0", "must be greater than 0"),
+        ({"limits.max_denied_share": 50}, "limits.max_denied_share = 50", "must be less than or equal to 1"),
+        ({"limits.max_denied_share": float("nan")}, "limits.max_denied_share = nan", "must be"),
+        ({"limits.max_denied_share": "0.5"}, "limits.max_denied_share = '0.5'", "must be a number, without"),
         (
             {"limits.allow_expire_everything": 1},
             "limits.allow_expire_everything = 1",

@@ -21,6 +21,7 @@ _MESSAGES = {
     "tuple_type": "must be a list",
     "bool_type": "must be true or false, without quotes",
     "int_type": "must be a whole number, without quotes",
+    "float_type": "must be a number, without quotes",
     "string_too_short": "is empty; fill it in or remove it",
     "timezone_aware": "has no zone; write for example 2026-01-01T00:00:00Z",
     "model_type": "must be a mapping of fields",

@@ -41,6 +41,8 @@ RETRIED_IN_TASK = frozenset(
 STOPS_BATCH = frozenset({FailureClass.CONFIG, FailureClass.AUTH, FailureClass.CLOCK})
 """No fault of an object: every further request would fail alike, so the batch stops."""
 
+_PASSES_WITH_NEW_CREDENTIALS = frozenset({"ExpiredToken", "TokenRefreshRequired"})
+
 _CODES: dict[str, FailureClass | Final] = {
     # https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html unless another source is named
     "SlowDown": FailureClass.THROTTLED,
@@ -76,6 +78,8 @@ _CODES: dict[str, FailureClass | Final] = {
     "AccountProblem": FailureClass.AUTH,
     "AllAccessDisabled": FailureClass.AUTH,
     "ExpiredToken": FailureClass.AUTH,
+    "TokenRefreshRequired": FailureClass.AUTH,
+    "InvalidToken": FailureClass.AUTH,
     "RequestTimeTooSkewed": FailureClass.CLOCK,
     "NotImplemented": FailureClass.UNSUPPORTED,
     "MethodNotAllowed": FailureClass.UNSUPPORTED,
@@ -134,6 +138,11 @@ class Outcome:
     def is_retried(self) -> bool:
         """True where another attempt in the same task may help."""
         return self.kind in RETRIED_IN_TASK
+
+    @property
+    def may_pass(self) -> bool:
+        """True where a later try of the task may get on: credentials that ran out are fetched anew by it."""
+        return self.is_retried or self.code in _PASSES_WITH_NEW_CREDENTIALS
 
     @property
     def stops_batch(self) -> bool:

@@ -51,6 +51,7 @@ def _check_format(value: str) -> str:
 Text = Annotated[str, Field(strict=True), AfterValidator(rules.check_text)]
 Whole = Annotated[int, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
+Share = Annotated[float, Field(strict=True, gt=0, le=1)]
 Glob = Annotated[str, Field(strict=True), AfterValidator(rules.check_glob)]
 UtcTime = Annotated[AwareDatetime, BeforeValidator(_check_time), AfterValidator(_to_utc)]
 
@@ -228,6 +229,10 @@ class Limits(StrictModel):
         timedelta(days=14),
         description="How old a command that has not ended may grow; the watch warns at 80 %, nothing is dropped. "
         "null is no limit.",
+    )
+    max_denied_share: Share | None = Field(
+        0.5,
+        description="A batch stops when more than this share of at least 100 objects is denied; null is no limit.",
     )
     allow_expire_everything: Flag = Field(default=False, description="Let a policy empty its whole bucket.")
 

@@ -5,16 +5,15 @@ A delivery may be the second, or the hundredth: it begins with what is unfinishe
 
 from __future__ import annotations
 
-from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from s3_retention.core.policy import Mode
 from s3_retention.s3.limits import RetryLimits
+from s3_retention.steps.breaker import Delivered, find_brake
 from s3_retention.steps.decide_again import Delivery, decide_again, load_delivery
 from s3_retention.steps.retry import delete_with_retries
-from s3_retention.store import batches, chunks, failures, ledger_entries, policy_versions, quarantine
+from s3_retention.store import batches, chunks, failures, ledger_entries, quarantine
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
@@ -86,10 +85,10 @@ def run(
     """
     with transaction(conn):
         batch = batches.claim(conn, batch_id, holder=holder, lease=policy.window.lease)
-        brake = None if batch is None else _find_brake(conn, policy)
+        brake = None if batch is None else find_brake(conn, policy)
     if batch is None:
         return DeleteResult(batch_id, was_closed=True)
-    delivered = _Delivered(stop=brake)
+    delivered = Delivered(policy.limits.max_denied_share, stop=brake)
     if brake is None:
         delivered = _deliver(conn, gateway, policy, batch, holder, limits or RetryLimits())
     stopped = delivered.stop
@@ -109,43 +108,6 @@ def run(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Stop:
-    """What stops a batch: the class of a failure, or a brake of the policy; and why, for the operator.
-
-    ``may_pass``: another try of the same task may get on.
-    """
-
-    by: str
-    why: str
-    may_pass: bool = False
-
-
-def _find_brake(conn: Connection, policy: RetentionPolicy) -> _Stop | None:
-    """Look whether this policy may delete at all: the file may have been edited since the plan."""
-    if policy.mode is Mode.SIMULATE:
-        return _Stop("simulate", f"policy {policy.name} is in mode simulate, which deletes nothing")
-    first = policy_versions.find_rules_hash(conn, policy=policy.name, policy_version=policy.version)
-    if first not in (None, policy.rules_hash):
-        why = f"the rules of policy {policy.name} changed, and version is still {policy.version}: raise it"
-        return _Stop("policy_changed", why)
-    return None
-
-
-@dataclass(slots=True)
-class _Delivered:
-    num_by_outcome: Counter[str] = field(default_factory=Counter)
-    num_failed: int = 0
-    num_retryable: int = 0
-    stop: _Stop | None = None
-    broken: BaseException | None = None
-
-    @property
-    def is_ending(self) -> bool:
-        """Nothing more is sent; what is in flight is waited for."""
-        return self.stop is not None or self.broken is not None
-
-
 def _deliver(
     conn: Connection,
     gateway: S3Gateway,
@@ -153,9 +115,9 @@ def _deliver(
     batch: ClaimedBatch,
     holder: Holder,
     limits: RetryLimits,
-) -> _Delivered:
+) -> Delivered:
     """Keep up to ``batch.parallel`` requests in flight; settle each as it comes back, from this thread alone."""
-    delivered = _Delivered()
+    delivered = Delivered(policy.limits.max_denied_share)
     heartbeat = policy.window.lease.total_seconds() / HEARTBEATS_PER_LEASE
     todo = _deliveries(conn, batch)
     in_flight: set[Future[list[Attempted]]] = set()
@@ -180,7 +142,7 @@ def _deliver(
             for future in done - set(broken):
                 attempted = future.result()
                 _settle(conn, batch, attempted, holder, policy.window.lease)
-                _count(delivered, attempted)
+                delivered.count(outcome for _, outcome, _ in attempted)
             if broken:
                 delivered.broken = delivered.broken or broken[0].exception()
 
@@ -227,17 +189,3 @@ def _settle(
             quarantine.resolve(conn, batch_id=batch.batch_id, settled=final, holder=holder)
         if failed:
             failures.record(conn, batch.batch_id, failed)
-
-
-def _count(delivered: _Delivered, attempted: list[Attempted]) -> None:
-    for _, outcome, _ in attempted:
-        if outcome.is_final:
-            delivered.num_by_outcome[outcome.kind.value] += 1
-            continue
-        delivered.num_failed += 1
-        delivered.num_retryable += outcome.is_retried
-        if outcome.stops_batch or outcome.whole_request:
-            words = " ".join(word for word in (outcome.code, outcome.message) if word)
-            delivered.stop = delivered.stop or _Stop(
-                outcome.kind.value, words or "the store did not answer", may_pass=outcome.is_retried
-            )
