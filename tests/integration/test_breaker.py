@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from s3_retention.core.outcome import FailureClass, Final, Outcome
 from s3_retention.errors import BatchStoppedError
 from s3_retention.steps.breaker import MIN_DENIED, Delivered
-from tests.factories import World
+
+if TYPE_CHECKING:
+    from tests.factories import World
 
 DENIED = Outcome(FailureClass.PERMISSION, code="AccessDenied")
 DELETED = Outcome(Final.DELETED)

@@ -63,21 +63,26 @@ class Meeting:
 
     real: S3Gateway
     barrier: threading.Barrier
+    has_arrived: threading.Event
 
     def look(self, ref: Any) -> Any:
         return self.real.look(ref)
 
     def delete_chunk(self, targets: Sequence[ObjectFacts]) -> list[Outcome]:
-        self.barrier.wait(timeout=30)
+        self.has_arrived.set()
+        self.barrier.wait(timeout=60)
         return self.real.delete_chunk(targets)
 
 
 def test_two_workers_at_once_record_one_delete(world: World, ledger: Ledger) -> None:
     world.put(A, B)
     (batch,) = world.planned().batches
-    meeting: Any = Meeting(world.gateway, threading.Barrier(2))
+    first_has_arrived = threading.Event()
+    meeting: Any = Meeting(world.gateway, threading.Barrier(2), first_has_arrived)
 
     def work(try_number: int) -> str:
+        # A new try claims after the old one: the other way round, the old one would get no claim at all.
+        assert try_number == 1 or first_has_arrived.wait(timeout=60)
         with closing(connect(ledger.writer_conninfo)) as own:
             here = replace(world, conn=own, gateway=meeting)
             try:
