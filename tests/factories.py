@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from s3_retention.core.condition import EtagCondition
 from s3_retention.core.holder import Holder
 from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.policy import RetentionPolicy, parse_policy
@@ -16,6 +17,8 @@ from s3_retention.core.watched import watch_policy
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.sources.s3_listing import S3Listing
 from s3_retention.steps import claim, delete, flag_missed, plan, quarantine, redrive, replay, report, watch
+from s3_retention.steps.target_store import TargetStore
+from s3_retention.store import store_probes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -161,6 +164,8 @@ class World:
     gateway: S3Gateway
     bucket: str
     changes: dict[str, Any] = field(default_factory=dict)
+    knows_store: bool = True
+    """Whether it is known that the store honours ETags: a test that counts requests sees no probe then."""
 
     @property
     def policy(self) -> RetentionPolicy:
@@ -216,6 +221,11 @@ class World:
     ) -> delete.DeleteResult:
         """Deliver a batch."""
         who = Holder(dag, run, "delete", batch.map_index, try_number)
+        if self.knows_store:
+            store = TargetStore.open(self.conn, self.gateway, self.policy)
+            store_probes.remember(
+                self.conn, store.probed, EtagCondition.HONOURED, valid_for=timedelta(days=1)
+            )
         return delete.run(self.conn, self.gateway, self.policy, batch.batch_id, who, limits=NO_WAIT)
 
     def sweep(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from botocore.exceptions import ClientError
@@ -37,6 +38,18 @@ class FakeClient:
     head_bucket: Call = field(default_factory=lambda: _unexpected("head_bucket"))
     delete_objects: Call = field(default_factory=lambda: _unexpected("delete_objects"))
     delete_object: Call = field(default_factory=lambda: _unexpected("delete_object"))
+    get_bucket_versioning: Call = lambda **_: {}
+    meta: Any = field(default_factory=lambda: SimpleNamespace(endpoint_url="http://fake"))
+
+
+@dataclass(frozen=True)
+class AroundGateway:
+    """A gateway around another one: what a subclass does not say anew is as in that."""
+
+    real: S3Gateway
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
 
 
 def fake_gateway(**calls: Call) -> S3Gateway:
@@ -47,7 +60,7 @@ def fake_gateway(**calls: Call) -> S3Gateway:
 def faulty_gateway(real: S3Gateway, **calls: Call) -> S3Gateway:
     """A gateway to a real store in which some calls are replaced."""
     names = ("list_objects_v2", "head_object", "head_bucket", "delete_objects", "delete_object")
-    ours = {name: getattr(real.client, name) for name in names} | calls
+    ours = {name: getattr(real.client, name) for name in (*names, "get_bucket_versioning", "meta")} | calls
     return S3Gateway(cast("S3Client", FakeClient(**ours)), NO_WAIT)
 
 

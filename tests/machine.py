@@ -19,11 +19,13 @@ from psycopg.rows import dict_row
 from s3_retention import errors
 from s3_retention.store.connection import connect
 from tests.factories import CLEANUP, REDRIVE, World
+from tests.fakes import AroundGateway
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from s3_retention.core.condition import Guard
     from s3_retention.core.objects import ObjectFacts
     from s3_retention.core.outcome import Outcome
     from s3_retention.store.batches import DealtBatch
@@ -54,23 +56,19 @@ class CrashError(Exception):
     """The worker is dead."""
 
 
-@dataclass
-class Faulty:
+@dataclass(frozen=True)
+class Faulty(AroundGateway):
     """A gateway whose worker crashes, or stalls, round a delete."""
 
-    real: Any
     crash_before: bool = False
     crash_after: bool = False
     reached: threading.Event = field(default_factory=threading.Event)
     go_on: threading.Event | None = None
 
-    def look(self, ref: Any) -> Any:
-        return self.real.look(ref)
-
-    def delete_chunk(self, targets: Sequence[ObjectFacts]) -> list[Outcome]:
+    def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard) -> list[Outcome]:
         if self.crash_before:
             raise CrashError
-        outcomes: list[Outcome] = self.real.delete_chunk(targets)
+        outcomes: list[Outcome] = self.real.delete_chunk(targets, guard=guard)
         if self.crash_after:
             raise CrashError
         self.reached.set()

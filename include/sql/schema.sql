@@ -421,6 +421,16 @@ CREATE VIEW s3_retention.commands AS
 
 COMMENT ON VIEW s3_retention.commands IS 'The planned commands one by one, out of their chunks.';
 
+CREATE TABLE s3_retention.failed_attempts (
+    batch_id bigint NOT NULL,
+    fence bigint NOT NULL,
+    failure_class text NOT NULL,
+    num_attempts bigint NOT NULL,
+    CONSTRAINT failed_attempts_num_attempts_check CHECK ((num_attempts >= 1))
+);
+
+COMMENT ON TABLE s3_retention.failed_attempts IS 'Attempts at single objects that failed under a claim, by class; also where a later attempt succeeded.';
+
 CREATE TABLE s3_retention.failures (
     batch_id bigint NOT NULL,
     command_id bytea NOT NULL,
@@ -559,6 +569,24 @@ ALTER TABLE s3_retention.quarantine ALTER COLUMN quarantine_id ADD GENERATED ALW
     CACHE 1
 );
 
+CREATE TABLE s3_retention.request_rates (
+    endpoint text NOT NULL,
+    bucket text NOT NULL,
+    prefix text NOT NULL,
+    keys_per_second double precision,
+    reserved_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    next_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    adjusted_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    slowed_at timestamp with time zone,
+    CONSTRAINT request_rates_keys_per_second_check CHECK ((keys_per_second > (0)::double precision))
+);
+
+COMMENT ON TABLE s3_retention.request_rates IS 'At which rate all workers together delete under a prefix. No row, or no rate: as fast as the store answers.';
+
+COMMENT ON COLUMN s3_retention.request_rates.reserved_at IS 'The turn that was given last: each worker reserves its keys before it sends them.';
+
+COMMENT ON COLUMN s3_retention.request_rates.next_at IS 'The turn that is given next, unless it has passed.';
+
 CREATE TABLE s3_retention.run_reports (
     report_id bigint NOT NULL,
     dag_id text NOT NULL,
@@ -611,6 +639,22 @@ COMMENT ON COLUMN s3_retention.schedules.timetable IS 'The cron fields and the t
 COMMENT ON COLUMN s3_retention.schedules.series_started_at IS 'Since when this timetable counts. A changed one starts anew: ticks before it are not looked for.';
 
 COMMENT ON COLUMN s3_retention.schedules.last_tick_at IS 'run_after of the last tick that ran or was flagged; the start of the series before there is one.';
+
+CREATE TABLE s3_retention.store_probes (
+    endpoint text NOT NULL,
+    aws_conn_id text NOT NULL,
+    bucket text NOT NULL,
+    versioning text NOT NULL,
+    etag_condition text NOT NULL,
+    probed_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    valid_until timestamp with time zone NOT NULL,
+    CONSTRAINT store_probes_check CHECK ((valid_until > probed_at)),
+    CONSTRAINT store_probes_etag_condition_check CHECK ((etag_condition = ANY (ARRAY['honoured'::text, 'ignored'::text, 'refused'::text])))
+);
+
+COMMENT ON TABLE s3_retention.store_probes IS 'What a store did with a delete whose ETag was wrong. Without a valid row the next batch finds it out.';
+
+COMMENT ON COLUMN s3_retention.store_probes.versioning IS 'What the store said of the versions of the bucket; empty where it said nothing.';
 
 CREATE VIEW s3_retention.unfinished_commands AS
  SELECT chunk_id,
@@ -699,6 +743,9 @@ ALTER TABLE ONLY s3_retention.claims
 ALTER TABLE ONLY s3_retention.claims
     ADD CONSTRAINT claims_pkey PRIMARY KEY (claim_id);
 
+ALTER TABLE ONLY s3_retention.failed_attempts
+    ADD CONSTRAINT failed_attempts_pkey PRIMARY KEY (batch_id, fence, failure_class);
+
 ALTER TABLE ONLY s3_retention.failures
     ADD CONSTRAINT failures_pkey PRIMARY KEY (batch_id, command_id);
 
@@ -741,11 +788,17 @@ ALTER TABLE ONLY s3_retention.quarantine
 ALTER TABLE ONLY s3_retention.replays
     ADD CONSTRAINT replays_pkey PRIMARY KEY (interval_id, generation);
 
+ALTER TABLE ONLY s3_retention.request_rates
+    ADD CONSTRAINT request_rates_pkey PRIMARY KEY (endpoint, bucket, prefix);
+
 ALTER TABLE ONLY s3_retention.run_reports
     ADD CONSTRAINT run_reports_pkey PRIMARY KEY (report_id);
 
 ALTER TABLE ONLY s3_retention.schedules
     ADD CONSTRAINT schedules_pkey PRIMARY KEY (policy);
+
+ALTER TABLE ONLY s3_retention.store_probes
+    ADD CONSTRAINT store_probes_pkey PRIMARY KEY (endpoint, aws_conn_id, bucket, versioning);
 
 ALTER TABLE ONLY s3_retention.watch_passes
     ADD CONSTRAINT watch_passes_pkey PRIMARY KEY (pass_id);
@@ -845,6 +898,9 @@ ALTER TABLE ONLY s3_retention.claims
 
 ALTER TABLE ONLY s3_retention.claims
     ADD CONSTRAINT claims_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
+
+ALTER TABLE ONLY s3_retention.failed_attempts
+    ADD CONSTRAINT failed_attempts_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES s3_retention.batches(batch_id);
 
 ALTER TABLE ONLY s3_retention.failures
     ADD CONSTRAINT failures_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES s3_retention.batches(batch_id);
@@ -1012,6 +1068,11 @@ GRANT UPDATE(completed_at) ON TABLE s3_retention.replays TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.commands TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.commands TO s3_retention_reader;
 
+GRANT SELECT,INSERT ON TABLE s3_retention.failed_attempts TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.failed_attempts TO s3_retention_reader;
+
+GRANT UPDATE(num_attempts) ON TABLE s3_retention.failed_attempts TO s3_retention_writer;
+
 GRANT SELECT,INSERT,DELETE ON TABLE s3_retention.failures TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.failures TO s3_retention_reader;
 
@@ -1055,6 +1116,19 @@ GRANT SELECT ON TABLE s3_retention.policy_versions TO s3_retention_reader;
 GRANT SELECT,INSERT ON TABLE s3_retention.quarantine_events TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.quarantine_events TO s3_retention_reader;
 
+GRANT SELECT,INSERT ON TABLE s3_retention.request_rates TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.request_rates TO s3_retention_reader;
+
+GRANT UPDATE(keys_per_second) ON TABLE s3_retention.request_rates TO s3_retention_writer;
+
+GRANT UPDATE(reserved_at) ON TABLE s3_retention.request_rates TO s3_retention_writer;
+
+GRANT UPDATE(next_at) ON TABLE s3_retention.request_rates TO s3_retention_writer;
+
+GRANT UPDATE(adjusted_at) ON TABLE s3_retention.request_rates TO s3_retention_writer;
+
+GRANT UPDATE(slowed_at) ON TABLE s3_retention.request_rates TO s3_retention_writer;
+
 GRANT SELECT,INSERT ON TABLE s3_retention.run_reports TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.run_reports TO s3_retention_reader;
 
@@ -1074,6 +1148,15 @@ GRANT UPDATE(last_interval_starts_at) ON TABLE s3_retention.schedules TO s3_rete
 GRANT UPDATE(last_interval_ends_at) ON TABLE s3_retention.schedules TO s3_retention_writer;
 
 GRANT UPDATE(updated_at) ON TABLE s3_retention.schedules TO s3_retention_writer;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.store_probes TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.store_probes TO s3_retention_reader;
+
+GRANT UPDATE(etag_condition) ON TABLE s3_retention.store_probes TO s3_retention_writer;
+
+GRANT UPDATE(probed_at) ON TABLE s3_retention.store_probes TO s3_retention_writer;
+
+GRANT UPDATE(valid_until) ON TABLE s3_retention.store_probes TO s3_retention_writer;
 
 GRANT SELECT ON TABLE s3_retention.unfinished_commands TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.unfinished_commands TO s3_retention_reader;

@@ -24,13 +24,13 @@ from s3_retention.steps.claim import ClaimStatus
 from s3_retention.store import batches, chunks, intervals, ledger_entries
 from s3_retention.store.connection import connect
 from tests.factories import BUCKET, Pages, World, facts, holder
-from tests.fakes import asked, deleted, fake_gateway
+from tests.fakes import AroundGateway, asked, deleted, fake_gateway
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from s3_retention.core.condition import Guard
     from s3_retention.core.objects import ObjectFacts
-    from s3_retention.s3.gateway import S3Gateway
     from s3_retention.store.connection import Connection
 
 CHANGES = {"window": {"safety_delay": "0s", "lease": "30s"}, "batch": {"size": 2}}
@@ -207,14 +207,11 @@ def die(*_: object, **__: object) -> Any:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@dataclass(frozen=True)
-class Deadly:
+class Deadly(AroundGateway):
     """A gateway whose process does not survive its first delete."""
 
-    real: S3Gateway
-
-    def delete_chunk(self, targets: Sequence[ObjectFacts]) -> Any:
-        self.real.delete_chunk(targets)
+    def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard) -> Any:
+        self.real.delete_chunk(targets, guard=guard)
         die()
 
 

@@ -114,7 +114,9 @@ def work(task: Task) -> int:
     with closing(root), closing(connect(task["writer"])) as conn:
         seamed: Any = SeamedStore(real, seams)
         nothing: Any = None
-        world = World(conn, root, nothing, nothing, seamed, task["bucket"], task["changes"])
+        world = World(
+            conn, root, nothing, nothing, seamed, task["bucket"], task["changes"], knows_store=False
+        )
         seams.install()
         try:
             for name, do in tasks_of(world, task["pipeline"], task["run"], **task["more"]):

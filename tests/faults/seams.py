@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from s3_retention.store import plan_candidates, queries, statements
+from tests.fakes import AroundGateway
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from s3_retention.core.condition import Guard
     from s3_retention.core.objects import ObjectFacts
     from s3_retention.core.outcome import Outcome
-    from s3_retention.s3.gateway import S3Gateway
 
 _WRITES = re.compile(r"\b(INSERT INTO|UPDATE s3_retention|DELETE FROM|COPY)\b|\bensure_ledger_partition\(")
 
@@ -99,10 +100,9 @@ class Seams:
 
 
 @dataclass(frozen=True)
-class SeamedStore:
+class SeamedStore(AroundGateway):
     """A gateway with a seam after each answer of the store."""
 
-    real: S3Gateway
     seams: Seams
 
     def list_pages(self, bucket: str, prefix: str) -> Iterator[list[ObjectFacts]]:
@@ -119,7 +119,7 @@ class SeamedStore:
         self.seams.pass_by("store: a look")
         return found
 
-    def delete_chunk(self, targets: Sequence[ObjectFacts]) -> list[Outcome]:
-        outcomes = self.real.delete_chunk(targets)
+    def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard) -> list[Outcome]:
+        outcomes = self.real.delete_chunk(targets, guard=guard)
         self.seams.pass_by("store: a delete")
         return outcomes

@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -29,7 +29,7 @@ LATER = "exports/2019-12/late.json"  # its customer has but one object besides, 
 CHANGES: dict[str, Any] = {
     "schedule": "0 * * * *",
     "keep": {"latest": 1, "group_by": ["customer"]},
-    "batch": {"size": 2, "parallel": 1},
+    "batch": {"size": 2, "parallel": 1, "rate": 100_000},
 }
 
 
@@ -107,7 +107,7 @@ class FaultStory:
 
     def __post_init__(self) -> None:
         """Bring the world to where the pipeline begins."""
-        self.world = self.world.under(**CHANGES)
+        self.world = replace(self.world.under(**CHANGES), knows_store=False)
         self.move_clock(0)
         self.world.put(*KEPT, *DUE)
         self.world.s3.deny(self.world.bucket, DENIED)

@@ -12,13 +12,14 @@ import pytest
 from s3_retention.errors import LedgerUnavailableError
 from s3_retention.store import chunks, watermarks
 from s3_retention.store.connection import connect, transaction
+from tests.fakes import AroundGateway
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from s3_retention.core.condition import Guard
     from s3_retention.core.objects import ObjectFacts
     from s3_retention.core.outcome import Outcome
-    from s3_retention.s3.gateway import S3Gateway
     from sandbox.ledger import Ledger
     from tests.factories import World
 
@@ -30,14 +31,13 @@ def break_connection(world: World) -> None:
 
 
 @dataclass(frozen=True)
-class Breaking:
+class Breaking(AroundGateway):
     """A gateway after whose delete the ledger is gone."""
 
-    real: S3Gateway
     world: World
 
-    def delete_chunk(self, targets: Sequence[ObjectFacts]) -> list[Outcome]:
-        outcomes = self.real.delete_chunk(targets)
+    def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard) -> list[Outcome]:
+        outcomes = self.real.delete_chunk(targets, guard=guard)
         break_connection(self.world)
         return outcomes
 

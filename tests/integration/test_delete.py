@@ -18,14 +18,14 @@ from s3_retention.steps.delete import DeleteResult
 from s3_retention.store import batches
 from s3_retention.store.connection import connect
 from tests.factories import BY_LAST_MODIFIED, CLEANUP, KEEP_LATEST, ODD_KEYS, World, holder
-from tests.fakes import NO_WAIT, asked, deleted, faulty_gateway, one_after_another, refusal
+from tests.fakes import NO_WAIT, AroundGateway, asked, deleted, faulty_gateway, one_after_another, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from s3_retention.core.condition import Guard
     from s3_retention.core.objects import ObjectFacts
     from s3_retention.core.outcome import Outcome
-    from s3_retention.s3.gateway import S3Gateway
     from sandbox.ledger import Ledger
 
 A, B, C = (f"exports/2020-01/{name}.json" for name in "abc")
@@ -58,20 +58,16 @@ def test_the_same_batch_twice_by_one_worker_is_done_once(world: World) -> None:
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Meeting(AroundGateway):
     """A gateway at which several workers wait for each other before each delete."""
 
-    real: S3Gateway
     barrier: threading.Barrier
     has_arrived: threading.Event
 
-    def look(self, ref: Any) -> Any:
-        return self.real.look(ref)
-
-    def delete_chunk(self, targets: Sequence[ObjectFacts]) -> list[Outcome]:
+    def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard) -> list[Outcome]:
         self.has_arrived.set()
         self.barrier.wait(timeout=60)
-        return self.real.delete_chunk(targets)
+        return self.real.delete_chunk(targets, guard=guard)
 
 
 def test_two_workers_at_once_record_one_delete(world: World, ledger: Ledger) -> None:
@@ -308,14 +304,11 @@ def test_a_worker_whose_batch_was_taken_over_settles_nothing(world: World, ledge
     world.put(A, B)
     (batch,) = world.planned().batches
 
-    @dataclass(frozen=True)
-    class Stalled:
+    class Stalled(AroundGateway):
         """Its worker stalls between the delete and the settle, and another one does it all meanwhile."""
 
-        real: S3Gateway
-
-        def delete_chunk(self, targets: Sequence[ObjectFacts]) -> list[Outcome]:
-            outcomes = self.real.delete_chunk(targets)
+        def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard) -> list[Outcome]:
+            outcomes = self.real.delete_chunk(targets, guard=guard)
             with closing(connect(ledger.writer_conninfo)) as own:
                 other = replace(world, conn=own)
                 assert other.delete(batch, try_number=2).num_by_outcome == {"already_absent": 2}
@@ -349,14 +342,11 @@ def test_a_worker_whose_batch_another_one_has_just_claimed_settles_nothing(
     world.s3.deny(world.bucket, [B])
     (batch,) = world.planned().batches
 
-    @dataclass(frozen=True)
-    class Overtaken:
+    class Overtaken(AroundGateway):
         """Its worker is overtaken after the delete by one that has not done anything yet."""
 
-        real: S3Gateway
-
-        def delete_chunk(self, targets: Sequence[ObjectFacts]) -> list[Outcome]:
-            outcomes = self.real.delete_chunk(targets)
+        def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard) -> list[Outcome]:
+            outcomes = self.real.delete_chunk(targets, guard=guard)
             with closing(connect(ledger.writer_conninfo)) as own:
                 who = holder(map_index=0, try_number=2)
                 assert batches.claim(own, batch.batch_id, holder=who, lease=timedelta(minutes=1))

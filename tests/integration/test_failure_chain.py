@@ -23,10 +23,12 @@ from s3_retention.steps import claim
 from s3_retention.store import connection
 from s3_retention.store.connection import connect
 from tests.factories import BY_LAST_MODIFIED, Pages, facts
+from tests.fakes import AroundGateway
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from s3_retention.core.condition import Guard
     from s3_retention.core.objects import ObjectFacts
     from s3_retention.core.outcome import Outcome
     from s3_retention.steps.claim import ClaimResult
@@ -170,17 +172,13 @@ def end_all(world: World) -> None:
 
 
 @dataclass(frozen=True)
-class Overtaken:
+class Overtaken(AroundGateway):
     """A worker whose lease runs out between the store's answer and its settle."""
 
-    world: World
     meanwhile: Any
 
-    def look(self, ref: Any) -> Any:
-        return self.world.gateway.look(ref)
-
-    def delete_chunk(self, targets: Sequence[ObjectFacts]) -> list[Outcome]:
-        outcomes = self.world.gateway.delete_chunk(targets)
+    def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard) -> list[Outcome]:
+        outcomes = self.real.delete_chunk(targets, guard=guard)
         self.meanwhile()
         return outcomes
 
@@ -201,7 +199,7 @@ def test_a_lease_that_expires_under_a_running_worker_lets_no_two_workers_end_the
         with closing(connect(ledger.writer_conninfo)) as own:
             reports.append(replace(noon, conn=own).clean("tick-12:07"))
 
-    overtaken: Any = Overtaken(noon, another_tick_rescues_it)
+    overtaken: Any = Overtaken(noon.gateway, another_tick_rescues_it)
     with pytest.raises(ClaimLostError):
         noon.through(overtaken).delete(batch, "tick-12:05")
     # The record went once; that it was gone is what the rescuer found, and the only thing that is on record.

@@ -15,6 +15,7 @@ from botocore.config import Config
 from botocore.exceptions import ConnectionClosedError, EndpointConnectionError, ReadTimeoutError
 
 from s3_retention.core.command import DeleteCommand, command_id
+from s3_retention.core.condition import Guard
 from s3_retention.core.objects import ObjectRef
 from s3_retention.core.outcome import FailureClass, Final, Outcome
 from s3_retention.errors import ListingError, ListingRefusedError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from s3_retention.core.objects import ObjectFacts
+    from s3_retention.steps.retry import Attempted
     from tests.factories import World
 
 UTC = timezone.utc
@@ -45,6 +47,10 @@ def kinds(outcomes: Sequence[Outcome]) -> list[str]:
 
 def listed(world: World, prefix: str = "exports/") -> list[ObjectFacts]:
     return [one for page in world.gateway.list_pages(world.bucket, prefix) for one in page]
+
+
+def attempts_at(gateway: S3Gateway, commands: list[DeleteCommand], limits: RetryLimits) -> list[Attempted]:
+    return delete_with_retries(gateway, commands, Guard(), limits).attempted
 
 
 # A real store ---------------------------------------------------------------------------------------------
@@ -473,7 +479,7 @@ def test_what_is_throttled_is_tried_again_alone_with_growing_waits() -> None:
 
     limits = RetryLimits(max_attempts=5, first_wait=0.5, longest_wait=2.0, sleep=waits.append)
     commands = [a_command(A, num_attempts=3), a_command(B)]
-    attempted = delete_with_retries(fake_gateway(delete_objects=slow), commands, limits)
+    attempted = attempts_at(fake_gateway(delete_objects=slow), commands, limits)
     assert [(one.ref.key, outcome.kind.value, attempts) for one, outcome, attempts in attempted] == [
         ("a", "throttled", 8),
         ("b", "deleted", 1),
@@ -488,7 +494,7 @@ def test_waits_are_drawn_from_the_whole_range() -> None:
     waits: list[float] = []
     limits = RetryLimits(max_attempts=200, first_wait=8.0, longest_wait=8.0, sleep=waits.append)
     gateway = fake_gateway(delete_objects=lambda **_: deleted(errors=[("a", "SlowDown")]))
-    delete_with_retries(gateway, [a_command(A)], limits)
+    attempts_at(gateway, [a_command(A)], limits)
     assert len(waits) == 199
     assert min(waits) < 2
     assert max(waits) > 6
@@ -499,7 +505,7 @@ def test_a_store_that_asks_to_be_left_alone_is_left_alone_at_least_so_long() -> 
     waits: list[float] = []
     answers = one_after_another(refusal("SlowDown", 503, headers={"retry-after": "42"}), deleted("a"))
     limits = RetryLimits(first_wait=0.5, sleep=waits.append)
-    ((_, outcome, _),) = delete_with_retries(fake_gateway(delete_objects=answers), [a_command(A)], limits)
+    ((_, outcome, _),) = attempts_at(fake_gateway(delete_objects=answers), [a_command(A)], limits)
     assert outcome.kind is Final.DELETED
     assert waits == [42.0]
 
@@ -508,7 +514,7 @@ def test_a_store_that_asks_for_more_than_the_deadline_is_not_asked_again_by_this
     waits: list[float] = []
     answer = refusal("SlowDown", 503, headers={"retry-after": "301"})
     gateway = fake_gateway(delete_objects=one_after_another(answer))
-    ((_, outcome, attempts),) = delete_with_retries(
+    ((_, outcome, attempts),) = attempts_at(
         gateway, [a_command(A)], RetryLimits(deadline=300, sleep=waits.append)
     )
     assert (outcome.kind, outcome.whole_request, attempts) == (FailureClass.THROTTLED, True, 1)
@@ -520,7 +526,7 @@ def test_what_passes_by_itself_ends_the_attempts() -> None:
     answers = one_after_another(refusal("SlowDown", 503), RESET, deleted("a"))
     gateway = fake_gateway(delete_objects=answers, head_object=lambda **_: HEAD)
     limits = RetryLimits(sleep=waits.append)
-    ((_, outcome, attempts),) = delete_with_retries(gateway, [a_command(A)], limits)
+    ((_, outcome, attempts),) = attempts_at(gateway, [a_command(A)], limits)
     assert (outcome.kind, attempts, len(waits)) == (Final.DELETED, 3, 2)
 
 
@@ -530,7 +536,7 @@ def test_what_does_not_pass_by_itself_is_tried_once(code: str) -> None:
         raise AssertionError("there is nothing to wait for")
 
     gateway = fake_gateway(delete_objects=lambda **_: deleted(errors=[("a", code)]))
-    ((_, outcome, attempts),) = delete_with_retries(gateway, [a_command(A)], RetryLimits(sleep=never))
+    ((_, outcome, attempts),) = attempts_at(gateway, [a_command(A)], RetryLimits(sleep=never))
     assert (outcome.code, attempts) == (code, 1)
 
 
@@ -538,7 +544,7 @@ def test_a_fault_of_the_store_ends_the_attempts_of_all() -> None:
     waits: list[float] = []
     answer = deleted(errors=[("a", "SlowDown"), ("b", "ExpiredToken")])
     gateway = fake_gateway(delete_objects=lambda **_: answer)
-    attempted = delete_with_retries(gateway, [a_command(A), a_command(B)], RetryLimits(sleep=waits.append))
+    attempted = attempts_at(gateway, [a_command(A), a_command(B)], RetryLimits(sleep=waits.append))
     assert [(outcome.kind.value, attempts) for _, outcome, attempts in attempted] == [
         ("throttled", 1),
         ("auth", 1),
@@ -547,7 +553,7 @@ def test_a_fault_of_the_store_ends_the_attempts_of_all() -> None:
 
 
 def test_no_commands_need_no_attempt() -> None:
-    assert delete_with_retries(fake_gateway(), [], RetryLimits()) == []
+    assert attempts_at(fake_gateway(), [], RetryLimits()) == []
 
 
 # Found by review ------------------------------------------------------------------------------------------

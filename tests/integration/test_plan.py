@@ -451,12 +451,12 @@ def test_the_largest_batch_that_a_policy_may_have_can_be_planned(june: World) ->
     assert sizes(plan_of(june, facts("exports/2026-04/a.json")).batches) == [1]
 
 
-def test_a_batch_of_several_chunks_holds_as_many_as_the_policy_says(june: World) -> None:
+def test_batches_hold_as_many_as_the_policy_says_and_take_the_chunks_in_turn(june: World) -> None:
     june = june.under(batch={"size": 2000})
     objects = [facts(f"exports/2026-04/{number:04d}.json") for number in range(3500)]
     assert sizes(plan_of(june, *objects).batches) == [2000, 1500]
     rows = june.rows("SELECT batch_id, num_commands FROM s3_retention.chunks ORDER BY chunk_number")
-    assert [tuple(row.values()) for row in rows] == [(1, 1000), (1, 1000), (2, 1000), (2, 500)]
+    assert [tuple(row.values()) for row in rows] == [(1, 1000), (2, 1000), (1, 1000), (2, 500)]
     assert planned_keys(june) == [one.ref.key for one in objects]
 
 

@@ -33,8 +33,9 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     (
         "text",
         (
-            "acted_by bucket claimed_by dag_id flagged_by interval_key policy policy_version rules_hash run_id state "
-            "stopped_class stopped_message task_id timetable"
+            "acted_by aws_conn_id bucket claimed_by dag_id endpoint etag_condition flagged_by interval_key "
+            "policy policy_version prefix rules_hash run_id state stopped_class "
+            "stopped_message task_id timetable versioning"
         ),
     ),
     (
@@ -42,7 +43,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
         (
             "after_id batch_id batch_number chunk_id chunk_size chunks_per_batch fence finding_id generation "
             "interval_id keep_latest map_index max_batches max_commands max_rows num_bytes num_commands num_discovered "
-            "num_drained num_remaining num_scanned num_stragglers try_number"
+            "num_drained num_keys num_remaining num_scanned num_stragglers try_number"
         ),
     ),
     (
@@ -53,7 +54,8 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
         ),
     ),
     (True, "is_balanced"),
-    (timedelta(minutes=10), "heartbeat lease rescue_after safety_delay"),
+    (1.5, "first_rate free_rate max_rate min_rate step"),
+    (timedelta(minutes=10), "heartbeat lease rescue_after safety_delay valid_for"),
     (Jsonb({}), "counts did num_kept_by_reason"),
     ([1], "attempts earlier_generations finding_ids generations interval_ids quarantine_ids sizes"),
     ([Jsonb({})], "details"),

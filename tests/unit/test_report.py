@@ -28,12 +28,20 @@ def test_a_run_does_not_balance_when_something_is_missing_or_too_much(counts: di
 
 def test_the_counts_are_plain_values() -> None:
     report = RunReport(
-        "p", "k", 2, Counter(deleted=1, quarantined=1), Counter({"quarantined:permission": 1}), 7, 3
+        "p",
+        "k",
+        2,
+        Counter(deleted=1, quarantined=1),
+        Counter({"quarantined:permission": 1}),
+        7,
+        3,
+        num_failed_attempts_by_class=Counter(permission=1, throttled=2),
     )
     assert report.counts() == {
         "num_discovered": 2,
         "num_by_outcome": {"deleted": 1, "quarantined": 1},
         "num_by_detail": {"quarantined:permission": 1},
+        "num_failed_attempts_by_class": {"permission": 1, "throttled": 2},
         "num_deleted_bytes": 7,
         "num_remaining": 3,
         "is_balanced": True,
@@ -43,7 +51,16 @@ def test_the_counts_are_plain_values() -> None:
 def test_the_report_prints_one_screen() -> None:
     details = Counter({"quarantined:permission": 2, "quarantined:malformed": 1, "kept:keeper_gone": 4})
     counts = Counter(deleted=4991, kept=4, quarantined=3, stopped=2)
-    report = RunReport("digests", "cleanup:digests:a:b", 5000, counts, details, 1_234_567, 1000)
+    report = RunReport(
+        "digests",
+        "cleanup:digests:a:b",
+        5000,
+        counts,
+        details,
+        1_234_567,
+        1000,
+        num_failed_attempts_by_class=Counter(throttled=2000, permission=2),
+    )
     assert str(report).split("\n") == [
         "policy digests, interval cleanup:digests:a:b",
         "  discovered             5,000",
@@ -54,6 +71,9 @@ def test_the_report_prints_one_screen() -> None:
         "    malformed                1",
         "    permission               2",
         "  stopped                    2",
+        "  failed attempts        2,002",
+        "    permission               2",
+        "    throttled            2,000",
         "  bytes deleted      1,234,567",
         "  left to the next run   1,000",
         "  balanced",

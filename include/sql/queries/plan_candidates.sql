@@ -157,12 +157,13 @@ ORDER BY plan_decisions.reason;
 
 -- name: insert_batches
 -- The due candidates in key order, a group of a keep rule together so that its keepers are looked at once,
--- dealt to chunks and these to batches; nothing is held in the client. The cast: the driver sends small
--- numbers as smallint, and their product is none.
+-- cut into chunks, and these dealt to the batches in turn: each batch spreads over the keys, and so over the
+-- partitions of the store. Nothing is held in the client. The cast: small numbers are sent as smallint.
 WITH numbered AS (
     SELECT
         plan_decisions.size,
-        row_number() OVER place_order - 1 AS place
+        (row_number() OVER place_order - 1) / %(chunk_size)s AS chunk_place,
+        ceil(count(*) OVER () / (%(chunk_size)s::numeric * %(chunks_per_batch)s))::bigint AS num_batches
     FROM plan_decisions
     WHERE plan_decisions.reason = 'due'
     WINDOW place_order AS (ORDER BY plan_decisions.group_key, plan_decisions.key, plan_decisions.version_id)
@@ -176,11 +177,11 @@ SELECT
     %(policy)s AS policy,
     %(interval_id)s AS interval_id,
     %(generation)s AS generation,
-    numbered.place / (%(chunk_size)s::bigint * %(chunks_per_batch)s) + 1 AS batch_number,
+    mod(numbered.chunk_place, numbered.num_batches) + 1 AS batch_number,
     count(*) AS num_commands,
     sum(numbered.size) AS num_bytes
 FROM numbered
-GROUP BY numbered.place / (%(chunk_size)s::bigint * %(chunks_per_batch)s);
+GROUP BY mod(numbered.chunk_place, numbered.num_batches);
 
 -- name: insert_chunks
 -- Each chunk one row of arrays, in the same order as insert_batches.
@@ -227,7 +228,10 @@ FROM (
     GROUP BY numbered.place / %(chunk_size)s
 ) AS chunk
 INNER JOIN s3_retention.batches
-    ON batches.batch_number = chunk.chunk_place / %(chunks_per_batch)s + 1
+    ON batches.batch_number = 1 + mod(chunk.chunk_place, (
+        SELECT count(*) FROM s3_retention.batches AS dealt
+        WHERE dealt.interval_id = %(interval_id)s AND dealt.generation = %(generation)s
+    ))
 WHERE batches.interval_id = %(interval_id)s AND batches.generation = %(generation)s;
 
 -- name: insert_keepers

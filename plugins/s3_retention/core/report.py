@@ -18,7 +18,8 @@ class RunReport:
 
     ``num_discovered`` is counted from what was dealt to the run, ``num_by_outcome`` from ledger and quarantine:
     outcomes are ``deleted``, ``already_absent``, ``changed``, ``kept``, ``quarantined``, ``stopped`` and
-    ``pending``. ``num_by_detail`` has the reasons and classes, as ``outcome:detail``. ``num_remaining`` are
+    ``pending``. ``num_by_detail`` has the reasons and classes, as ``outcome:detail``. ``num_failed_attempts_by_class``
+    counts attempts at single objects, those that a later attempt made good included. ``num_remaining`` are
     planned commands of the interval that wait for the next run, beyond this run's limits; ``num_drained`` of a cleanup
     are those that have ended since they were dealt to this run, and not to one before. ``capacity`` is None for a
     redrive, and while a policy has too few runs.
@@ -33,6 +34,7 @@ class RunReport:
     num_remaining: int = 0
     num_drained: int = 0
     capacity: Capacity | None = None
+    num_failed_attempts_by_class: Counter[str] = field(default_factory=Counter)
 
     @property
     def num_pending(self) -> int:
@@ -50,6 +52,7 @@ class RunReport:
             "num_discovered": self.num_discovered,
             "num_by_outcome": dict(self.num_by_outcome),
             "num_by_detail": dict(self.num_by_detail),
+            "num_failed_attempts_by_class": dict(self.num_failed_attempts_by_class),
             "num_deleted_bytes": self.num_deleted_bytes,
             "num_remaining": self.num_remaining,
             "is_balanced": self.is_balanced,
@@ -65,6 +68,10 @@ class RunReport:
             for name, part in sorted(self.num_by_detail.items()):
                 if name.startswith(f"{outcome}:"):
                     lines.append(f"    {name.partition(':')[2]:<13} {part:>12,}")
+        if self.num_failed_attempts_by_class:
+            lines.append(f"  failed attempts {sum(self.num_failed_attempts_by_class.values()):>12,}")
+        for failure_class, count in sorted(self.num_failed_attempts_by_class.items()):
+            lines.append(f"    {failure_class:<13} {count:>12,}")
         lines.append(f"  bytes deleted   {self.num_deleted_bytes:>12,}")
         if self.num_remaining:
             lines.append(f"  left to the next run {self.num_remaining:>7,}")

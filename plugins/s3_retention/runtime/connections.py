@@ -84,6 +84,8 @@ def open_store(policy: RetentionPolicy) -> S3Gateway:
     from airflow.providers.amazon.aws.hooks.s3 import S3Hook
     from botocore.config import Config
 
+    from s3_retention.core.policy_parts import Checksum
+    from s3_retention.s3.checksums import send_md5
     from s3_retention.s3.gateway import S3Gateway
 
     conn_id = policy.source.aws_conn_id
@@ -96,9 +98,10 @@ def open_store(policy: RetentionPolicy) -> S3Gateway:
         retries={"mode": "standard", "total_max_attempts": BOTOCORE_ATTEMPTS},
     )
     theirs = S3Hook(aws_conn_id=conn_id).conn_config.botocore_config
-    return S3Gateway(
-        S3Hook(aws_conn_id=conn_id, config=config.merge(theirs) if theirs else config).get_conn()
-    )
+    client = S3Hook(aws_conn_id=conn_id, config=config.merge(theirs) if theirs else config).get_conn()
+    if policy.batch.checksum is Checksum.MD5:
+        send_md5(client)
+    return S3Gateway(client)
 
 
 def open_source(policy: RetentionPolicy) -> CandidateSource:

@@ -85,10 +85,14 @@ def outcome_of_error(
     if isinstance(error, ClientError):
         body = error.response.get("Error", {})
         code = str(body.get("Code", ""))
+        message = str(body.get("Message", ""))[:MAX_MESSAGE]
+        kind = classify(code, error.response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
+        if code == "InvalidRequest" and "Content-MD5" in message:
+            kind = FailureClass.CONFIG  # "Missing required header for this request: Content-MD5"
         return Outcome(
-            classify(code, error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")),
+            kind,
             code=code or None,
-            message=str(body.get("Message", ""))[:MAX_MESSAGE] or None,
+            message=message or None,
             request_id=request_id_of(error.response),
             whole_request=whole_request,
             retry_after=retry_after_of(error.response),

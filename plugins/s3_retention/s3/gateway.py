@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from s3_retention.core.condition import Guard
 from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.outcome import STOPS_BATCH, FailureClass, Final, Outcome
 from s3_retention.errors import ListingError, ListingRefusedError
@@ -13,12 +14,13 @@ from s3_retention.s3.answers import (
     clock_of,
     facts_of_listed,
     is_settled_by_look,
-    join,
     outcome_of_error,
     request_id_of,
 )
+from s3_retention.s3.deletes import NO_CONDITION, delete_alone, delete_together
 from s3_retention.s3.keys import xml_can_carry
 from s3_retention.s3.limits import RetryLimits
+from s3_retention.s3.recheck import is_same_incarnation, recheck
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 MAX_CHUNK = 1000
 """Keys of one DeleteObjects request (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html)."""
+BY_ETAG = Guard()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,11 @@ class S3Gateway:
 
     client: S3Client
     limits: RetryLimits = field(default_factory=RetryLimits)
+
+    @property
+    def endpoint(self) -> str:
+        """The URL of the store."""
+        return self.client.meta.endpoint_url
 
     def read_clock(self, bucket: str) -> datetime | None:
         """Read the clock of the store, in whole seconds, from an answer about the bucket; None if it tells none."""
@@ -74,6 +82,31 @@ class S3Gateway:
                     f"listing s3://{bucket}/{prefix}: more was promised without a new continuation token"
                 )
 
+    def list_page(
+        self, bucket: str, prefix: str, *, start_after: str, token: str | None
+    ) -> tuple[list[ObjectFacts], str | None] | Outcome:
+        """List one page under a prefix, from a key on or by the token of the page before; None for no token: the end.
+
+        For a second look at what is known already: a store may start later than it is asked to, or say less.
+        """
+        arguments: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix, "EncodingType": "url"}
+        arguments |= {"StartAfter": start_after} if token is None else {"ContinuationToken": token}
+        answer = self.limits.retrying(_may_pass)(self._list_page, arguments)
+        if isinstance(answer, Outcome):
+            return answer
+        found = [facts_of_listed(bucket, prefix, entry, answer) for entry in answer.get("Contents", [])]
+        return found, answer.get("NextContinuationToken") if answer.get("IsTruncated") else None
+
+    def read_versioning(self, bucket: str) -> str | None:
+        """Read what the store says of the versions of a bucket: ``Enabled``, ``Suspended``, ``Never``; None: nothing.
+
+        Needs ``s3:GetBucketVersioning``; some stores do not know the question.
+        """
+        try:
+            return str(self.client.get_bucket_versioning(Bucket=bucket).get("Status") or "Never")
+        except STORE_ERRORS:
+            return None
+
     def _list_page(self, arguments: dict[str, Any]) -> dict[str, Any] | Outcome:
         try:
             return dict(self.client.list_objects_v2(**arguments))
@@ -104,65 +137,52 @@ class S3Gateway:
             ref, answer.get("ETag"), answer["ContentLength"], modified_at.replace(microsecond=0)
         )
 
-    def delete_chunk(self, targets: Sequence[ObjectFacts]) -> list[Outcome]:
-        """Delete up to 1,000 objects of one bucket, each only if its ETag is still that of the plan.
+    def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard = BY_ETAG) -> list[Outcome]:
+        """Delete up to 1,000 objects of one bucket, each only if it is still what was planned.
 
-        Gives one outcome per target, in input order. Keys that XML cannot carry go one by one.
+        Gives one outcome per target, in input order. Keys that XML cannot carry go one by one, and are looked at
+        before. An object without an ETag is not deleted; a version that is named cannot change, and needs no guard.
         """
         if len(targets) > MAX_CHUNK:
             raise ValueError(f"{len(targets)} keys: a request takes {MAX_CHUNK}")
         if len({facts.ref.bucket for facts in targets}) > 1:
             raise ValueError("keys of several buckets: a request names one")
-        bare = {
-            place
-            for place, facts in enumerate(targets)
-            if facts.etag is None and facts.ref.version_id is None
-        }
-        outcomes = dict.fromkeys(bare, _NO_CONDITION)
-        alone = {place for place, facts in enumerate(targets) if not xml_can_carry(facts.ref.key)} - bare
-        outcomes |= {place: self._delete_one(targets[place]) for place in sorted(alone)}
-        together = [place for place in range(len(targets)) if place not in alone | bare]
+        outcomes: dict[int, Outcome] = {}
+        together: list[int] = []
+        for place, facts in enumerate(targets):
+            if facts.etag is None and facts.ref.version_id is None:
+                outcomes[place] = NO_CONDITION
+            elif xml_can_carry(facts.ref.key):
+                together.append(place)
+            else:
+                outcomes[place] = self._delete_alone(facts, guard)
         if together:
-            answers = self._delete_together([targets[place] for place in together])
-            outcomes.update(zip(together, answers, strict=True))
-        return self._settle_by_looks(targets, [outcomes[place] for place in range(len(targets))])
+            send = self._delete_rechecked if guard.looks_first else self._delete_together
+            outcomes.update(zip(together, send([targets[place] for place in together], guard), strict=True))
+        return [outcomes[place] for place in range(len(targets))]
 
-    def _delete_together(self, targets: Sequence[ObjectFacts]) -> list[Outcome]:
-        try:
-            answer: dict[str, Any] = dict(
-                self.client.delete_objects(
-                    Bucket=targets[0].ref.bucket,
-                    Delete={"Objects": [_identifier(facts) for facts in targets], "Quiet": False},
-                )
-            )
-        except STORE_ERRORS as error:
-            fault = outcome_of_error(error, whole_request=True)
-            if fault.is_final:
-                # No key was answered for: "not found" or "changed" of a whole request proves nothing of any.
-                fault = replace(fault, kind=FailureClass.UNKNOWN)
-            if fault.kind is FailureClass.MALFORMED:
-                # One key spoils the request for all: halve until it stands alone, and is the one to blame.
-                middle = len(targets) // 2
-                if not middle:
-                    return [replace(fault, whole_request=False)]
-                return [
-                    *self._delete_together(targets[:middle]),
-                    *self._delete_together(targets[middle:]),
-                ]
-            return [fault] * len(targets)
-        return join(targets, answer)
+    def _delete_together(self, targets: Sequence[ObjectFacts], guard: Guard) -> list[Outcome]:
+        answers = delete_together(self.client, targets, sends_etag=guard.sends_etag)
+        return self._settle_by_looks(targets, answers)
 
-    def _delete_one(self, facts: ObjectFacts) -> Outcome:
-        arguments: dict[str, Any] = {"Bucket": facts.ref.bucket, "Key": facts.ref.key}
-        if facts.ref.version_id is not None:
-            arguments["VersionId"] = facts.ref.version_id
-        elif facts.etag is not None:
-            arguments["IfMatch"] = facts.etag
-        try:
-            answer = self.client.delete_object(**arguments)
-        except STORE_ERRORS as error:
-            return outcome_of_error(error, whole_request=False)
-        return Outcome(Final.DELETED, request_id=request_id_of(dict(answer)))
+    def _delete_alone(self, facts: ObjectFacts, guard: Guard) -> Outcome:
+        if facts.ref.version_id is None:
+            # That a store honours the ETag was found out with DeleteObjects, and says nothing of DeleteObject.
+            (part,) = recheck(self, [facts])
+            if (ended := part[0]) is not None:
+                return ended
+        answer = delete_alone(self.client, facts, sends_etag=guard.sends_etag)
+        return self._settle_by_looks([facts], [answer])[0]
+
+    def _delete_rechecked(self, targets: Sequence[ObjectFacts], guard: Guard) -> list[Outcome]:
+        outcomes: dict[int, Outcome] = {}
+        for part in recheck(self, targets):
+            outcomes |= {place: ended for place, ended in part.items() if ended is not None}
+            there = [place for place, ended in part.items() if ended is None]
+            if there:
+                answers = self._delete_together([targets[place] for place in there], guard)
+                outcomes.update(zip(there, answers, strict=True))
+        return [outcomes[place] for place in range(len(targets))]
 
     def _settle_by_looks(self, targets: Sequence[ObjectFacts], outcomes: Sequence[Outcome]) -> list[Outcome]:
         settled = []
@@ -200,13 +220,6 @@ class S3Gateway:
             return outcome_of_error(error, whole_request=True)
 
 
-_NO_CONDITION = Outcome(
-    FailureClass.UNSUPPORTED,
-    code="NoETag",
-    message="the store listed the object without an ETag, so that a delete could not be held to it",
-)
-
-
 def _may_pass(answer: dict[str, Any] | Outcome) -> bool:
     return isinstance(answer, Outcome) and answer.is_retried
 
@@ -222,21 +235,3 @@ def _by_look(planned: ObjectFacts, outcome: Outcome, found: ObjectFacts | Outcom
         return replace(outcome, kind=Final.CHANGED, whole_request=False)
     # Still there as planned: the store did not act, or refused a condition that holds.
     return replace(outcome, kind=FailureClass.CONFLICT if outcome.is_final else FailureClass.UNKNOWN)
-
-
-def is_same_incarnation(planned: ObjectFacts, found: ObjectFacts) -> bool:
-    """Say whether a look found what the plan saw; times are compared in whole seconds, as HEAD has them."""
-    return (
-        planned.etag == found.etag
-        and planned.size == found.size
-        and planned.last_modified_at.replace(microsecond=0) == found.last_modified_at.replace(microsecond=0)
-    )
-
-
-def _identifier(facts: ObjectFacts) -> Any:
-    identifier = {"Key": facts.ref.key}
-    if facts.ref.version_id is not None:
-        identifier["VersionId"] = facts.ref.version_id
-    elif facts.etag is not None:
-        identifier["ETag"] = facts.etag
-    return identifier

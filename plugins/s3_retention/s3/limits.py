@@ -21,6 +21,7 @@ class RetryLimits:
     Full jitter: the wait after attempt n is random between 0 and ``min(longest, first * 2**(n - 1))``
     (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/), and at least what the store asks for
     (``Retry-After``, RFC 9110 section 10.2.3). Where that would end after ``deadline``, there is no other attempt.
+    ``sleep`` and ``clock`` are for tests.
     """
 
     max_attempts: int = 5
@@ -28,6 +29,7 @@ class RetryLimits:
     longest_wait: float = 10.0
     deadline: float = 300.0
     sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
 
     def retrying(self, is_worth_it: Callable[[Any], bool]) -> Retrying:
         """Make the loop: ``is_worth_it`` says which results are worth another attempt; the last result is given.

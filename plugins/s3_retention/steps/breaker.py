@@ -96,4 +96,6 @@ class Delivered:
 
 def _stop_of(outcome: Outcome) -> Stop:
     words = " ".join(word for word in (outcome.code, outcome.message) if word)
+    if outcome.kind is FailureClass.CONFIG and "ContentMD5" in words.replace("-", ""):
+        words += "; this store demands the header Content-MD5: set batch.checksum: md5 in the policy"
     return Stop(outcome.kind.value, words or "the store did not answer", may_pass=outcome.may_pass)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from s3_retention.core.outcome import Final, Outcome, kept
 from s3_retention.core.verdict import Action, Decider
-from s3_retention.s3.gateway import is_same_incarnation
+from s3_retention.s3.recheck import is_same_incarnation
 from s3_retention.steps.retry import look_with_retries
-from s3_retention.store import chunks, watermarks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.s3.gateway import S3Gateway
     from s3_retention.s3.limits import RetryLimits
-    from s3_retention.store.connection import Connection
 
 GroupOfPlan = tuple[int, int, str]
 """Interval id, generation and group key."""
@@ -34,21 +32,6 @@ class Delivery:
     keepers: dict[GroupOfPlan, list[ObjectRef]]
     is_redrive: bool
     now: datetime
-
-
-def load_delivery(conn: Connection, commands: Sequence[DeleteCommand], *, is_redrive: bool) -> Delivery:
-    """Load what the second decision needs from the ledger."""
-    wanted: dict[tuple[int, int], set[str]] = {}
-    for command in commands:
-        if command.group_key is not None:
-            wanted.setdefault((command.interval_id, command.generation), set()).add(command.group_key)
-    keepers: dict[GroupOfPlan, list[ObjectRef]] = {}
-    for (interval_id, generation), group_keys in wanted.items():
-        found = chunks.list_keepers(
-            conn, interval_id=interval_id, generation=generation, group_keys=group_keys
-        )
-        keepers |= {(interval_id, generation, key): refs for key, refs in found.items()}
-    return Delivery(commands, keepers, is_redrive, watermarks.read_clock(conn))
 
 
 def decide_again(

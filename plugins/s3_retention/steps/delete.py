@@ -10,29 +10,25 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from s3_retention.s3.limits import RetryLimits
+from s3_retention.steps import attempt
 from s3_retention.steps.breaker import Delivered, find_brake
-from s3_retention.steps.decide_again import Delivery, decide_again, load_delivery
-from s3_retention.steps.retry import delete_with_retries
-from s3_retention.store import batches, chunks, failures, ledger_entries, quarantine
+from s3_retention.steps.feed import Feed
+from s3_retention.steps.target_store import TargetStore
+from s3_retention.store import batches, failed_attempts, failures, ledger_entries, quarantine
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import timedelta
 
-    from s3_retention.core.command import DeleteCommand
     from s3_retention.core.holder import Holder
-    from s3_retention.core.outcome import Outcome
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.s3.gateway import S3Gateway
+    from s3_retention.steps.attempt import Attempt
     from s3_retention.store.batches import ClaimedBatch
     from s3_retention.store.connection import Connection
 
 HEARTBEATS_PER_LEASE = 3
 """A worker that waits for the store renews its lease so often, that one lost heartbeat costs nothing."""
-
-Attempted = tuple["DeleteCommand", "Outcome", int]
-"""A command, what became of it, and its number of attempts so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,23 +112,31 @@ def _deliver(
     holder: Holder,
     limits: RetryLimits,
 ) -> Delivered:
-    """Keep up to ``batch.parallel`` requests in flight; settle each as it comes back, from this thread alone."""
+    """Keep up to ``batch.parallel`` requests in flight; settle each as it comes back, from this thread alone.
+
+    While it is not known what the store does with an ETag, one delivery at a time finds it out.
+    """
     delivered = Delivered(policy.limits.max_denied_share)
+    store = TargetStore.open(conn, gateway, policy)
+    feed = Feed(conn, batch, store.paced, policy.batch.rate, limits.clock)
     heartbeat = policy.window.lease.total_seconds() / HEARTBEATS_PER_LEASE
-    todo = _deliveries(conn, batch)
-    in_flight: set[Future[list[Attempted]]] = set()
+    in_flight: set[Future[Attempt]] = set()
     with ThreadPoolExecutor(max_workers=policy.batch.parallel, thread_name_prefix="delete") as pool:
         while True:
-            while not delivered.is_ending and len(in_flight) < policy.batch.parallel:
-                delivery = next(todo, None)
-                if delivery is None:
-                    break
-                in_flight.add(pool.submit(_attempt, gateway, policy, delivery, limits))
+            room = policy.batch.parallel if store.condition else 1
+            while not delivered.is_ending and len(in_flight) < room and (delivery := feed.take()):
+                in_flight.add(pool.submit(attempt.run, gateway, policy, delivery, limits, store.condition))
+            idle = 0.0 if delivered.is_ending else feed.seconds_to_turn
             if not in_flight and delivered.broken is not None:
                 raise delivered.broken
-            if not in_flight:
+            if not in_flight and not idle:
                 return delivered
-            done, in_flight = wait(in_flight, timeout=heartbeat, return_when=FIRST_COMPLETED)
+            patience = min(heartbeat, idle) if idle and len(in_flight) < room else heartbeat
+            if in_flight:
+                done, in_flight = wait(in_flight, timeout=patience, return_when=FIRST_COMPLETED)
+            else:
+                done = set()
+                limits.sleep(patience)
             if not done:
                 # The store takes its time: a live worker must not look like a dead one.
                 with transaction(conn):
@@ -140,52 +144,22 @@ def _deliver(
             # What came back is settled before anything that broke is raised: the store has acted on it.
             broken = [future for future in done if future.exception() is not None]
             for future in done - set(broken):
-                attempted = future.result()
-                _settle(conn, batch, attempted, holder, policy.window.lease)
-                delivered.count(outcome for _, outcome, _ in attempted)
+                came = future.result()
+                with transaction(conn):
+                    _settle(conn, batch, came, holder, policy.window.lease)
+                    store.learn(conn, came)
+                delivered.count(outcome for _, outcome, _ in came.attempted)
             if broken:
                 delivered.broken = delivered.broken or broken[0].exception()
 
 
-def _deliveries(conn: Connection, batch: ClaimedBatch) -> Iterator[Delivery]:
-    """Load what is unfinished, a request's worth at a time, each in a short transaction of its own."""
+def _settle(conn: Connection, batch: ClaimedBatch, came: Attempt, holder: Holder, lease: timedelta) -> None:
+    final = [one for one in came.attempted if one[1].is_final]
+    failed = [one for one in came.attempted if not one[1].is_final]
+    ledger_entries.settle(conn, batch, final, lease=lease)
     if batch.kind == "redrive":
-        after_id = 0
-        while True:
-            commands = quarantine.list_redriven(conn, batch_id=batch.batch_id, after_id=after_id)
-            if not commands:
-                return
-            after_id = max(command.quarantine_id or 0 for command in commands)
-            yield load_delivery(conn, commands, is_redrive=True)
-    for chunk_id in chunks.list_open(conn, batch_id=batch.batch_id):
-        commands = chunks.list_unfinished(conn, chunk_id=chunk_id)
-        if commands:
-            yield load_delivery(conn, commands, is_redrive=False)
-
-
-def _attempt(
-    gateway: S3Gateway, policy: RetentionPolicy, delivery: Delivery, limits: RetryLimits
-) -> list[Attempted]:
-    """Decide again what must be, and delete the rest. Runs in a thread; touches the store alone."""
-    decided = decide_again(gateway, policy, delivery, limits)
-    attempted: list[Attempted] = [
-        # A look that failed was an attempt; a decision to keep was none.
-        (command, outcome, command.num_attempts + (not outcome.is_final))
-        for command in delivery.commands
-        if (outcome := decided.get(command.command_id)) is not None
-    ]
-    rest = [command for command in delivery.commands if command.command_id not in decided]
-    return attempted + delete_with_retries(gateway, rest, limits)
-
-
-def _settle(
-    conn: Connection, batch: ClaimedBatch, attempted: list[Attempted], holder: Holder, lease: timedelta
-) -> None:
-    final = [one for one in attempted if one[1].is_final]
-    failed = [one for one in attempted if not one[1].is_final]
-    with transaction(conn):
-        ledger_entries.settle(conn, batch, final, lease=lease)
-        if batch.kind == "redrive":
-            quarantine.resolve(conn, batch_id=batch.batch_id, settled=final, holder=holder)
-        if failed:
-            failures.record(conn, batch.batch_id, failed)
+        quarantine.resolve(conn, batch_id=batch.batch_id, settled=final, holder=holder)
+    if failed:
+        failures.record(conn, batch.batch_id, failed)
+    if came.num_failed_by_class:
+        failed_attempts.add(conn, batch, came.num_failed_by_class)

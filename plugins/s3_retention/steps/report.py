@@ -11,7 +11,7 @@ from s3_retention.core.interval import IntervalState
 from s3_retention.core.report import RunReport
 from s3_retention.errors import BatchStoppedError, NotPlannedError, UnbalancedError
 from s3_retention.steps.find import capacity_of
-from s3_retention.store import batches, intervals, replays, run_reports, watermarks
+from s3_retention.store import batches, failed_attempts, intervals, replays, run_reports, watermarks
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
@@ -146,6 +146,7 @@ def _count(
         num_discovered=num_dealt,
         num_by_outcome=num_by_outcome,
         num_by_detail=num_by_detail,
+        num_failed_attempts_by_class=failed_attempts.count(conn, holder=holder),
         num_deleted_bytes=num_deleted_bytes,
         num_remaining=remaining,
         num_drained=num_drained,

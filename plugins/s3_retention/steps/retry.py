@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s3_retention.core.command import DeleteCommand
+    from s3_retention.core.condition import Guard
     from s3_retention.core.objects import ObjectFacts, ObjectRef
     from s3_retention.core.outcome import Outcome
     from s3_retention.s3.gateway import S3Gateway
     from s3_retention.s3.limits import RetryLimits
+
+Attempted = tuple["DeleteCommand", "Outcome", int]
+"""A command, what became of it, and its number of attempts so far."""
+
+
+@dataclass(slots=True)
+class Attempts:
+    """What became of some commands, in their order, and how often an attempt at one of them failed, by class."""
+
+    attempted: list[Attempted] = field(default_factory=list)
+    num_failed_by_class: Counter[str] = field(default_factory=Counter)
 
 
 def look_with_retries(gateway: S3Gateway, ref: ObjectRef, limits: RetryLimits) -> ObjectFacts | Outcome:
@@ -32,22 +45,24 @@ class _Round:
 
 
 def delete_with_retries(
-    gateway: S3Gateway, commands: Sequence[DeleteCommand], limits: RetryLimits
-) -> list[tuple[DeleteCommand, Outcome, int]]:
+    gateway: S3Gateway, commands: Sequence[DeleteCommand], guard: Guard, limits: RetryLimits
+) -> Attempts:
     """Delete commands of one bucket; what is throttled, transient, in conflict or unknown is tried again.
 
-    Gives each command with its last outcome and its attempts over all tries, in input order. A fault of the
-    store or the identity ends the attempts at once.
+    Gives each command with its last outcome and its attempts over all tries. A fault of the store or the identity
+    ends the attempts at once.
     """
     outcomes: dict[bytes, Outcome] = {}
     num_attempts = {command.command_id: command.num_attempts for command in commands}
+    num_failed_by_class: Counter[str] = Counter()
     pending = list(commands)
 
     def attempt() -> _Round:
-        answers = gateway.delete_chunk([command.facts for command in pending])
+        answers = gateway.delete_chunk([command.facts for command in pending], guard=guard)
         for command, outcome in zip(pending, answers, strict=True):
             outcomes[command.command_id] = outcome
             num_attempts[command.command_id] += 1
+        num_failed_by_class.update(outcome.kind.value for outcome in answers if not outcome.is_final)
         if any(outcome.stops_batch for outcome in answers):
             return _Round(0)
         pending[:] = [command for command in pending if outcomes[command.command_id].is_retried]
@@ -55,4 +70,7 @@ def delete_with_retries(
 
     if commands:
         limits.retrying(lambda done: bool(done.num_pending))(attempt)
-    return [(command, outcomes[command.command_id], num_attempts[command.command_id]) for command in commands]
+    return Attempts(
+        [(command, outcomes[command.command_id], num_attempts[command.command_id]) for command in commands],
+        num_failed_by_class,
+    )

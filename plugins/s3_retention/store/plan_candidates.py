@@ -100,7 +100,14 @@ def store_plan(
 ) -> None:
     """Write batches, chunks and keepers of everything that is due."""
     dealt = {"interval_id": interval_id, "generation": generation}
-    sizes = {"chunk_size": chunk_size, "chunks_per_batch": chunks_per_batch}
-    run(conn, _TABLE, "insert_batches", policy=policy, **dealt, **sizes)
-    run(conn, _TABLE, "insert_chunks", **dealt, **sizes)
+    run(
+        conn,
+        _TABLE,
+        "insert_batches",
+        policy=policy,
+        chunk_size=chunk_size,
+        chunks_per_batch=chunks_per_batch,
+        **dealt,
+    )
+    run(conn, _TABLE, "insert_chunks", chunk_size=chunk_size, **dealt)
     run(conn, _TABLE, "insert_keepers", **dealt)

@@ -1,0 +1,78 @@
+"""The two requests that delete, and what each of them says of its objects."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from s3_retention.core.outcome import FailureClass, Final, Outcome
+from s3_retention.s3.answers import STORE_ERRORS, join, outcome_of_error, request_id_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mypy_boto3_s3 import S3Client
+
+    from s3_retention.core.objects import ObjectFacts
+
+NO_CONDITION = Outcome(
+    FailureClass.UNSUPPORTED,
+    code="NoETag",
+    message="the store listed the object without an ETag, so that a delete could not be held to it",
+)
+"""What becomes of an object that has neither version nor ETag."""
+
+
+def delete_together(
+    client: S3Client, targets: Sequence[ObjectFacts], *, sends_etag: bool = True
+) -> list[Outcome]:
+    """Send one DeleteObjects, or more where one key spoils it for all; one outcome per target, in input order."""
+    try:
+        answer: dict[str, Any] = dict(
+            client.delete_objects(
+                Bucket=targets[0].ref.bucket,
+                Delete={
+                    "Objects": [_identifier(facts, sends_etag=sends_etag) for facts in targets],
+                    "Quiet": False,
+                },
+            )
+        )
+    except STORE_ERRORS as error:
+        fault = outcome_of_error(error, whole_request=True)
+        if fault.is_final:
+            # No key was answered for: "not found" or "changed" of a whole request proves nothing of any.
+            fault = replace(fault, kind=FailureClass.UNKNOWN)
+        if fault.kind is FailureClass.MALFORMED:
+            # One key spoils the request for all: halve until it stands alone, and is the one to blame.
+            middle = len(targets) // 2
+            if not middle:
+                return [replace(fault, whole_request=False)]
+            return [
+                *delete_together(client, targets[:middle], sends_etag=sends_etag),
+                *delete_together(client, targets[middle:], sends_etag=sends_etag),
+            ]
+        return [fault] * len(targets)
+    return join(targets, answer)
+
+
+def delete_alone(client: S3Client, facts: ObjectFacts, *, sends_etag: bool = True) -> Outcome:
+    """Send one DeleteObject: its key stands in the URL, which carries what XML does not."""
+    arguments: dict[str, Any] = {"Bucket": facts.ref.bucket, "Key": facts.ref.key}
+    if facts.ref.version_id is not None:
+        arguments["VersionId"] = facts.ref.version_id
+    elif sends_etag and facts.etag is not None:
+        arguments["IfMatch"] = facts.etag
+    try:
+        answer = client.delete_object(**arguments)
+    except STORE_ERRORS as error:
+        return outcome_of_error(error, whole_request=False)
+    return Outcome(Final.DELETED, request_id=request_id_of(dict(answer)))
+
+
+def _identifier(facts: ObjectFacts, *, sends_etag: bool) -> Any:
+    identifier = {"Key": facts.ref.key}
+    if facts.ref.version_id is not None:
+        identifier["VersionId"] = facts.ref.version_id
+    elif sends_etag and facts.etag is not None:
+        identifier["ETag"] = facts.etag
+    return identifier

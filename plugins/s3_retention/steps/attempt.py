@@ -1,0 +1,56 @@
+"""One delivery at the store: decided again, probed where need be, deleted. Runs in a thread, without the ledger."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from s3_retention.core.condition import EtagCondition, Guard
+from s3_retention.core.outcome import Final
+from s3_retention.core.policy_parts import Recheck
+from s3_retention.steps import probe
+from s3_retention.steps.decide_again import Delivery, decide_again
+from s3_retention.steps.retry import Attempted, delete_with_retries
+
+if TYPE_CHECKING:
+    from s3_retention.core.policy import RetentionPolicy
+    from s3_retention.s3.gateway import S3Gateway
+    from s3_retention.s3.limits import RetryLimits
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What came of a delivery; ``condition`` is what is known of the store by now."""
+
+    attempted: list[Attempted]
+    num_failed_by_class: Counter[str]
+    condition: EtagCondition | None
+
+
+def run(
+    gateway: S3Gateway,
+    policy: RetentionPolicy,
+    delivery: Delivery,
+    limits: RetryLimits,
+    condition: EtagCondition | None,
+) -> Attempt:
+    """Decide again what must be, and delete the rest; where ``condition`` is None, the store is probed first."""
+    decided = decide_again(gateway, policy, delivery, limits)
+    rest = [command for command in delivery.commands if command.command_id not in decided]
+    if condition is None:
+        probed = probe.run(gateway, rest, limits)
+        condition = probed.condition
+        if probed.command is not None and probed.outcome is not None:
+            decided[probed.command.command_id] = probed.outcome
+            rest.remove(probed.command)
+    attempted: list[Attempted] = [
+        # A look that failed was an attempt, and so was a delete by the probe; a decision to keep was none.
+        (command, outcome, command.num_attempts + (not outcome.is_final or outcome.kind is Final.DELETED))
+        for command in delivery.commands
+        if (outcome := decided.get(command.command_id)) is not None
+    ]
+    num_failed = Counter(outcome.kind.value for _, outcome, _ in attempted if not outcome.is_final)
+    guard = Guard.of(condition, rechecks_time=policy.batch.recheck is Recheck.TIME)
+    done = delete_with_retries(gateway, rest, guard, limits)
+    return Attempt(attempted + done.attempted, num_failed + done.num_failed_by_class, condition)

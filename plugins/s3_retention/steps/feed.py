@@ -1,0 +1,89 @@
+"""What is unfinished in a batch, a request's worth at a time, each when its turn at the store has come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from s3_retention.steps.decide_again import Delivery, GroupOfPlan
+from s3_retention.store import chunks, quarantine, request_rates, watermarks
+from s3_retention.store.connection import transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from s3_retention.core.command import DeleteCommand
+    from s3_retention.core.objects import ObjectRef
+    from s3_retention.store.batches import ClaimedBatch
+    from s3_retention.store.connection import Connection
+    from s3_retention.store.request_rates import PacedStore
+
+
+@dataclass(slots=True)
+class Feed:
+    """The deliveries of one batch. ``max_rate`` is the policy's own, in keys per second; ``clock`` is in seconds."""
+
+    conn: Connection
+    batch: ClaimedBatch
+    store: PacedStore
+    max_rate: float | None
+    clock: Callable[[], float]
+    _upcoming: Delivery | None = None
+    _turn_at: float = 0.0
+    _todo: Iterator[Delivery] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with the first delivery; nothing is loaded yet."""
+        self._todo = _deliveries(self.conn, self.batch)
+
+    def take(self) -> Delivery | None:
+        """Give the next delivery; None where its turn has not come, or nothing is left."""
+        if self._upcoming is None:
+            self._upcoming = next(self._todo, None)
+            if self._upcoming is None:
+                return None
+            with transaction(self.conn):
+                seconds = request_rates.reserve(
+                    self.conn, self.store, num_keys=len(self._upcoming.commands), max_rate=self.max_rate
+                )
+            self._turn_at = self.clock() + seconds
+        if self.seconds_to_turn > 0:
+            return None
+        taken, self._upcoming = self._upcoming, None
+        return taken
+
+    @property
+    def seconds_to_turn(self) -> float:
+        """For how long ``take`` gives nothing though something is left; 0.0 where that is not so."""
+        return max(0.0, self._turn_at - self.clock()) if self._upcoming is not None else 0.0
+
+
+def _deliveries(conn: Connection, batch: ClaimedBatch) -> Iterator[Delivery]:
+    """Load what is unfinished, each request's worth in a short transaction of its own."""
+    if batch.kind == "redrive":
+        after_id = 0
+        while True:
+            commands = quarantine.list_redriven(conn, batch_id=batch.batch_id, after_id=after_id)
+            if not commands:
+                return
+            after_id = max(command.quarantine_id or 0 for command in commands)
+            yield load_delivery(conn, commands, is_redrive=True)
+    for chunk_id in chunks.list_open(conn, batch_id=batch.batch_id):
+        commands = chunks.list_unfinished(conn, chunk_id=chunk_id)
+        if commands:
+            yield load_delivery(conn, commands, is_redrive=False)
+
+
+def load_delivery(conn: Connection, commands: Sequence[DeleteCommand], *, is_redrive: bool) -> Delivery:
+    """Load what the second decision needs from the ledger."""
+    wanted: dict[tuple[int, int], set[str]] = {}
+    for command in commands:
+        if command.group_key is not None:
+            wanted.setdefault((command.interval_id, command.generation), set()).add(command.group_key)
+    keepers: dict[GroupOfPlan, list[ObjectRef]] = {}
+    for (interval_id, generation), group_keys in wanted.items():
+        found = chunks.list_keepers(
+            conn, interval_id=interval_id, generation=generation, group_keys=group_keys
+        )
+        keepers |= {(interval_id, generation, key): refs for key, refs in found.items()}
+    return Delivery(commands, keepers, is_redrive, watermarks.read_clock(conn))
