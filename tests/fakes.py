@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from botocore.exceptions import ClientError
+from botocore.hooks import HierarchicalEmitter
 
 from s3_retention.s3.gateway import S3Gateway
 from s3_retention.s3.limits import RetryLimits
@@ -39,7 +40,9 @@ class FakeClient:
     delete_objects: Call = field(default_factory=lambda: _unexpected("delete_objects"))
     delete_object: Call = field(default_factory=lambda: _unexpected("delete_object"))
     get_bucket_versioning: Call = lambda **_: {}
-    meta: Any = field(default_factory=lambda: SimpleNamespace(endpoint_url="http://fake"))
+    meta: Any = field(
+        default_factory=lambda: SimpleNamespace(endpoint_url="http://fake", events=HierarchicalEmitter())
+    )
 
 
 @dataclass(frozen=True)

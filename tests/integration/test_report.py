@@ -26,6 +26,7 @@ def test_a_run_reports_its_outcomes_with_reasons_and_bytes(world: World) -> None
         "num_discovered": 3,
         "num_by_outcome": {"already_absent": 1, "deleted": 1, "quarantined": 1},
         "num_by_detail": {"quarantined:permission": 1},
+        "num_failed_attempts_by_class": {"permission": 1},
         "num_deleted_bytes": 5,
         "num_remaining": 0,
         "is_balanced": True,

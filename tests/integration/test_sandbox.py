@@ -288,7 +288,7 @@ def test_nothing_outlives_the_command_that_started_it(number: signal.Signals) ->
             assert "weed mini" in names
             assert "postgres: checkpointer" in names
             owner.send_signal(number)
-            owner.wait(timeout=30)
+            owner.wait(timeout=90)
             eventually(lambda: not any(map(runs, started)))
             eventually(lambda: not any(path.exists() for path in paths))
         finally:

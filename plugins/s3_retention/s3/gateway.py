@@ -20,6 +20,7 @@ from s3_retention.s3.answers import (
 from s3_retention.s3.deletes import NO_CONDITION, delete_alone, delete_together
 from s3_retention.s3.keys import xml_can_carry
 from s3_retention.s3.limits import RetryLimits
+from s3_retention.s3.parsing import quicken
 from s3_retention.s3.recheck import is_same_incarnation, recheck
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ class S3Gateway:
 
     client: S3Client
     limits: RetryLimits = field(default_factory=RetryLimits)
+
+    def __post_init__(self) -> None:
+        """Let the client read long answers quickly."""
+        quicken(self.client)
 
     @property
     def endpoint(self) -> str:

@@ -1,0 +1,246 @@
+"""Long answers are read by our own hooks as botocore reads them, or left to it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import Element, tostring
+from xml.sax.saxutils import escape
+
+import botocore.parsers
+import botocore.session
+import pytest
+from botocore.hooks import HierarchicalEmitter
+from botocore.utils import parse_timestamp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3_retention.s3 import parsing
+from s3_retention.s3.gateway import S3Gateway
+from s3_retention.s3.parsing import quicken, read_timestamp
+from tests.factories import ODD_KEYS
+
+if TYPE_CHECKING:
+    from tests.factories import World
+
+MODEL = botocore.session.get_session().get_service_model("s3")
+PARSER = botocore.parsers.create_parser("rest-xml")
+NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
+
+
+class Client:
+    """As much of a client as takes the hooks."""
+
+    def __init__(self) -> None:
+        self.meta = self
+        self.events = HierarchicalEmitter()
+
+
+def parse(operation: str, body: bytes, status: int = 200, *, is_quick: bool) -> tuple[Any, bool]:
+    """Parse an answer as botocore's endpoint does, and say whether our hooks took anything out of it."""
+    client: Any = Client()
+    if is_quick:
+        quicken(client)
+    response = {"status_code": status, "headers": {}, "body": body}
+    custom: dict[str, Any] = {}
+    client.events.emit(
+        f"before-parse.s3.{operation}", response_dict=response, customized_response_dict=custom
+    )
+    shape: Any = MODEL.operation_model(operation).output_shape
+    try:
+        parsed = PARSER.parse(response, shape)
+    except (botocore.parsers.ResponseParserError, ValueError, TypeError):
+        return "refused", bool(
+            custom
+        )  # no XML, a number or a time that is none, or an element that comes twice
+    parsed.update(custom)
+    return comparable(parsed), bool(custom)
+
+
+def comparable(value: Any) -> Any:
+    """What botocore gives, with the elements that it leaves unread, where one comes twice, as XML."""
+    if isinstance(value, dict):
+        return {name: comparable(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [comparable(one) for one in value]
+    return tostring(value) if isinstance(value, Element) else value
+
+
+def same(operation: str, body: bytes, status: int = 200) -> bool:
+    """Hold both readings of an answer against each other; give whether the hooks read it."""
+    ours, is_taken = parse(operation, body, status, is_quick=True)
+    theirs, _ = parse(operation, body, status, is_quick=False)
+    assert ours == theirs
+    return is_taken
+
+
+def types_of(value: Any) -> Any:
+    """The types of everything in an answer."""
+    if isinstance(value, dict):
+        return {name: types_of(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [types_of(one) for one in value]
+    return type(value)
+
+
+# Recorded -------------------------------------------------------------------------------------------------
+def test_the_answers_of_a_real_server_are_read_as_botocore_reads_them(world: World) -> None:
+    client = world.s3.admin_client()
+    bodies: list[tuple[str, bytes]] = []
+    for operation in ("ListObjectsV2", "DeleteObjects"):
+        client.meta.events.register(
+            f"before-parse.s3.{operation}",
+            lambda response_dict, operation_model, **_: bodies.append(
+                (operation_model.name, response_dict["body"])
+            ),
+        )
+    world.put(*ODD_KEYS)
+    for more in ({}, {"EncodingType": "url"}, {"MaxKeys": 2}, {"FetchOwner": True}, {"Delimiter": "/"}):
+        client.list_objects_v2(Bucket=world.bucket, **more)
+    for quiet in (False, True):
+        objects: Any = [{"Key": "a\nb"}, {"Key": "é+ %41"}, {"Key": "x", "ETag": '"no"'}]
+        client.delete_objects(Bucket=world.bucket, Delete={"Objects": objects, "Quiet": quiet})
+    assert len(bodies) == 7
+    assert sum(same(operation, body) for operation, body in bodies) >= 5
+
+
+# Generated ------------------------------------------------------------------------------------------------
+texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=20)
+WELL_FORMED = ["2026-11-30T12:34:56.789Z", "2026-11-30T12:34:56Z", "2026-02-28T23:59:59.999999Z"]
+times = st.sampled_from(
+    [
+        *WELL_FORMED,
+        "1969-12-31T23:59:59Z",
+        "2026-11-30T12:34:56+02:00",
+        "2026-13-30T12:34:56Z",
+        "179604",
+        "never",
+    ]
+)
+
+
+def element(tag: str, text: str) -> str:
+    return f"<{tag}>{escape(text)}</{tag}>"
+
+
+def entry_of(tag: str, **values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """An element with some of these children, in any order, of which some may come twice."""
+    child = st.one_of(*(value.map(partial(element, name)) for name, value in values.items()))
+    return st.lists(child, max_size=6, unique_by=lambda xml: xml[:8]).map(
+        lambda children: f"<{tag}>{''.join(children)}</{tag}>"
+    ) | st.lists(child, max_size=4).map(lambda children: f"<{tag}>{''.join(children)}</{tag}>")
+
+
+numbers = st.integers(-1, 2**60).map(str)
+objects = entry_of(
+    "Contents",
+    Key=texts,
+    ETag=texts,
+    StorageClass=texts,
+    ChecksumType=texts,
+    ChecksumAlgorithm=texts,
+    Size=numbers,
+    LastModified=times,
+    Unknown=texts,
+)
+owned = texts.map(
+    lambda text: f"<Contents><Key>k</Key><Owner>{element('ID', text)}<DisplayName/></Owner></Contents>"
+)
+restored = st.just(
+    "<Contents><Key>k</Key><RestoreStatus><IsRestoreInProgress>true</IsRestoreInProgress></RestoreStatus></Contents>"
+)
+around = st.sampled_from(
+    [
+        "<IsTruncated>true</IsTruncated>",
+        "<Name>b</Name>",
+        "<KeyCount>3</KeyCount>",
+        "<Prefix/>",
+        "<Odd><a/></Odd>",
+        "<CommonPrefixes><Prefix>p/</Prefix></CommonPrefixes>",
+        '<c:Contents xmlns:c="o"><Key>z</Key></c:Contents>',
+    ]
+)
+deletes = entry_of(
+    "Deleted", Key=texts, VersionId=texts, DeleteMarker=st.sampled_from(["true", "false", "TRUE", ""])
+) | entry_of("Error", Key=texts, VersionId=texts, Code=texts, Message=texts)
+heads = st.sampled_from(['<?xml version="1.0" encoding="UTF-8"?>\n', "", '<?xml version="1.0"?>'])
+spaces = st.sampled_from([f' xmlns="{NAMESPACE}"', ""])
+
+
+@given(heads, spaces, st.lists(objects | owned | restored | around, max_size=6))
+def test_any_listing_is_read_as_botocore_reads_it(head: str, space: str, children: list[str]) -> None:
+    body = f"{head}<ListBucketResult{space}>{''.join(children)}</ListBucketResult>"
+    same("ListObjectsV2", body.encode())
+
+
+@given(heads, spaces, st.lists(deletes | around, max_size=6))
+def test_any_answer_to_a_delete_is_read_as_botocore_reads_it(
+    head: str, space: str, children: list[str]
+) -> None:
+    same("DeleteObjects", f"{head}<DeleteResult{space}>{''.join(children)}</DeleteResult>".encode())
+
+
+def test_a_usual_answer_is_read_by_the_hooks_with_the_types_of_botocore() -> None:
+    entry = (
+        '<Contents><Key>a&amp;b</Key><LastModified>2026-11-30T12:34:56.789Z</LastModified><ETag>"e"</ETag>'
+        "<Size>5</Size><Owner><ID>i</ID><DisplayName>d</DisplayName></Owner><StorageClass>STANDARD</StorageClass>"
+        "</Contents>"
+    )
+    inside = f"<Name>b</Name>{entry}<IsTruncated>false</IsTruncated>"
+    body = f'<ListBucketResult xmlns="{NAMESPACE}">{inside}</ListBucketResult>'
+    assert same("ListObjectsV2", body.encode())
+    quick, slow = (parse("ListObjectsV2", body.encode(), is_quick=is_quick)[0] for is_quick in (True, False))
+    assert types_of(quick) == types_of(slow)
+    gone = "<Deleted><Key>a</Key><DeleteMarker>true</DeleteMarker></Deleted><Error><Key>b</Key><Code>C</Code></Error>"
+    assert same("DeleteObjects", f"<DeleteResult>{gone}</DeleteResult>".encode())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"not XML",
+        b"<html>proxy error</html>",
+        b"<Error><Code>SlowDown</Code><Contents><Key>a</Key></Contents></Error>",
+        b"<ListBucketResult><Contents><Key>a</Key></Contents>",
+        b'<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/hostname">]><ListBucketResult><Name>&e;</Name></ListBucketResult>',
+    ],
+)
+@pytest.mark.parametrize("operation", ["ListObjectsV2", "DeleteObjects"])
+def test_what_is_not_the_expected_answer_is_left_to_botocore(operation: str, body: bytes) -> None:
+    assert not same(operation, body)
+
+
+@pytest.mark.parametrize("status", [206, 301, 403, 500, 503])
+def test_an_answer_that_is_no_success_is_left_to_botocore(status: int) -> None:
+    assert not same(
+        "ListObjectsV2",
+        b"<ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>",
+        status,
+    )
+
+
+@pytest.mark.parametrize("text", WELL_FORMED)
+def test_a_timestamp_of_s3_is_the_one_of_botocore(text: str) -> None:
+    ours, theirs = read_timestamp(text), parse_timestamp(text)
+    assert (ours, ours.utcoffset()) == (theirs, timedelta(0))
+
+
+@given(st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)).map(lambda time: time.isoformat() + "Z"))  # noqa: DTZ001
+def test_any_timestamp_is_the_one_of_botocore(text: str) -> None:
+    assert read_timestamp(text) == parse_timestamp(text)
+    assert read_timestamp(text).astimezone(timezone.utc) == parse_timestamp(text)
+
+
+def test_a_client_is_quickened_once_however_many_gateways_it_has(world: World) -> None:
+    client = world.s3.worker_client()
+    world.put("exports/a")
+    for _ in range(3):
+        gateway = S3Gateway(client)
+    (page,) = gateway.list_pages(world.bucket, "exports/")
+    assert [one.ref.key for one in page] == ["exports/a"]
+    handlers = client.meta.events._emitter._handlers  # type: ignore[attr-defined]
+    for event in ("before-parse.s3.ListObjectsV2", "before-parse.s3.DeleteObjects"):
+        ours = [one for one in handlers.prefix_search(event) if one.__module__ == parsing.__name__]
+        assert len(ours) == 1
