@@ -304,7 +304,10 @@ DELETE_FAULTS: tuple[FaultRow, ...] = (
     # Of a redirect, botocore asks the bucket for its region, and where it learns of another it tries that once.
     stopping("301 PermanentRedirect", refusing(301, "PermanentRedirect"), "config", REDIRECTED),
     stopping(
-        "307 TemporaryRedirect", refusing(307, "TemporaryRedirect", Location="http://127.0.0.1:9/"), "config"
+        "307 TemporaryRedirect",
+        refusing(307, "TemporaryRedirect", Location="http://127.0.0.1:9/"),
+        "config",
+        REDIRECTED,
     ),
     stopping(
         "400 AuthorizationHeaderMalformed: another region is right",
