@@ -582,10 +582,13 @@ def test_a_look_that_is_refused_asks_for_an_answer_with_a_body() -> None:
         assert found.stops_batch == (kind is not FailureClass.PERMISSION)
 
 
-def test_a_look_without_a_time_is_no_look() -> None:
-    found = fake_gateway(head_object=lambda **_: {"ETag": '"e"', "ContentLength": 1}).look(A.ref)
+@pytest.mark.parametrize("missing", ["ContentLength", "LastModified"])
+def test_a_look_whose_answer_broke_off_in_its_headers_is_no_look(missing: str) -> None:
+    # Python takes the end of a connection for the end of the headers.
+    cut = {name: value for name, value in HEAD.items() if name != missing}
+    found = fake_gateway(head_object=lambda **_: cut).look(A.ref)
     assert isinstance(found, Outcome)
-    assert found.kind is FailureClass.UNKNOWN
+    assert (found.kind, found.code) == (FailureClass.UNKNOWN, f"No{missing}")
 
 
 def test_a_page_of_a_listing_that_is_throttled_is_asked_for_again_with_the_same_token() -> None:

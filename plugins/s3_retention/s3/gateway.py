@@ -95,14 +95,12 @@ class S3Gateway:
             if fault.code in ("404", "NoSuchKey", "NoSuchVersion"):
                 return self._absent_or_no_bucket(ref.bucket, fault)
             return self._why_refused(ref.bucket, fault) if fault.code in ("400", "403") else fault
-        modified_at = answer.get("LastModified")
-        if modified_at is None:
-            return Outcome(
-                FailureClass.UNKNOWN, code="NoLastModified", request_id=request_id_of(dict(answer))
-            )
-        return ObjectFacts(
-            ref, answer.get("ETag"), answer["ContentLength"], modified_at.replace(microsecond=0)
-        )
+        size, modified_at = answer.get("ContentLength"), answer.get("LastModified")
+        if size is None or modified_at is None:
+            # Python takes the end of a connection for the end of the headers: this answer may have broken off.
+            missing = "NoContentLength" if size is None else "NoLastModified"
+            return Outcome(FailureClass.UNKNOWN, code=missing, request_id=request_id_of(dict(answer)))
+        return ObjectFacts(ref, answer.get("ETag"), size, modified_at.replace(microsecond=0))
 
     def delete_chunk(self, targets: Sequence[ObjectFacts]) -> list[Outcome]:
         """Delete up to 1,000 objects of one bucket, each only if its ETag is still that of the plan.
