@@ -204,7 +204,7 @@ def _without_keys(request: Request, fault: Fault, identity: Identity) -> Request
         return request
     if set(request.keys) <= fault.keys:
         return None
-    for key in fault.keys:
+    for key in fault.keys & set(request.keys):
         name = re.escape(escape(key, {'"': "&quot;", "\r": "&#xD;", "\n": "&#xA;"}).encode())
         whole = rb"<Object>(?:(?!</Object>).)*?<Key>" + name + rb"</Key>.*?</Object>"
         request = replace(request, body=re.sub(whole, b"", request.body, flags=re.DOTALL))
