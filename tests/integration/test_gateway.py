@@ -591,6 +591,14 @@ def test_a_look_whose_answer_broke_off_in_its_headers_is_no_look(missing: str) -
     assert (found.kind, found.code) == (FailureClass.UNKNOWN, f"No{missing}")
 
 
+def test_a_key_with_a_lone_surrogate_is_refused_without_a_request_and_costs_no_other() -> None:
+    odd = facts("a\udcff")
+    outcomes = fake_gateway(delete_objects=lambda **_: deleted("a")).delete_chunk([A, odd])
+    assert kinds(outcomes) == ["deleted", "malformed"]
+    assert fake_gateway().look(odd.ref) == outcomes[1]
+    assert (outcomes[1].code, outcomes[1].whole_request) == ("KeyNotUTF8", False)
+
+
 def test_a_page_of_a_listing_that_is_throttled_is_asked_for_again_with_the_same_token() -> None:
     tokens: list[str | None] = []
     pages = one_after_another(

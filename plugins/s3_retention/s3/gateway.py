@@ -17,7 +17,7 @@ from s3_retention.s3.answers import (
     outcome_of_error,
     request_id_of,
 )
-from s3_retention.s3.keys import xml_can_carry
+from s3_retention.s3.keys import NOT_SENDABLE, is_sendable, refuse_unsent, xml_can_carry
 from s3_retention.s3.limits import RetryLimits
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ class S3Gateway:
 
         HEAD has whole seconds, so ``last_modified_at`` is cut to them.
         """
+        if not is_sendable(ref.key):
+            return NOT_SENDABLE
         arguments: dict[str, Any] = {"Bucket": ref.bucket, "Key": ref.key}
         if ref.version_id is not None:
             arguments["VersionId"] = ref.version_id
@@ -111,15 +113,18 @@ class S3Gateway:
             raise ValueError(f"{len(targets)} keys: a request takes {MAX_CHUNK}")
         if len({facts.ref.bucket for facts in targets}) > 1:
             raise ValueError("keys of several buckets: a request names one")
-        bare = {
+        outcomes = {
+            place: refused
+            for place, facts in enumerate(targets)
+            if (refused := refuse_unsent(facts)) is not None
+        }
+        alone = [
             place
             for place, facts in enumerate(targets)
-            if facts.etag is None and facts.ref.version_id is None
-        }
-        outcomes = dict.fromkeys(bare, _NO_CONDITION)
-        alone = {place for place, facts in enumerate(targets) if not xml_can_carry(facts.ref.key)} - bare
-        outcomes |= {place: self._delete_one(targets[place]) for place in sorted(alone)}
-        together = [place for place in range(len(targets)) if place not in alone | bare]
+            if place not in outcomes and not xml_can_carry(facts.ref.key)
+        ]
+        outcomes |= {place: self._delete_one(targets[place]) for place in alone}
+        together = [place for place in range(len(targets)) if place not in outcomes]
         if together:
             answers = self._delete_together([targets[place] for place in together])
             outcomes.update(zip(together, answers, strict=True))
@@ -196,13 +201,6 @@ class S3Gateway:
             return dict(self.client.head_bucket(Bucket=bucket))
         except STORE_ERRORS as error:
             return outcome_of_error(error, whole_request=True)
-
-
-_NO_CONDITION = Outcome(
-    FailureClass.UNSUPPORTED,
-    code="NoETag",
-    message="the store listed the object without an ETag, so that a delete could not be held to it",
-)
 
 
 def _may_pass(answer: dict[str, Any] | Outcome) -> bool:
