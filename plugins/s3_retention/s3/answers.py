@@ -136,8 +136,20 @@ def facts_of_listed(bucket: str, prefix: str, entry: dict[str, Any], answer: dic
 
 
 def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome]:
-    """Match an answer to what was asked, by key and version: order and completeness are not to be trusted."""
+    """Match an answer to what was asked, by key and version: order and completeness are not to be trusted.
+
+    A 200 without a body says nothing of any key: the store is at fault, or something before it, and no object is.
+    """
     request_id = request_id_of(answer)
+    if answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-length") == "0":
+        nothing_said = Outcome(
+            FailureClass.UNKNOWN,
+            code="EmptyAnswer",
+            message="the store answered 200 without a body",
+            request_id=request_id,
+            whole_request=True,
+        )
+        return [nothing_said] * len(targets)
     # Some stores send an empty VersionId where there is none.
     deleted = {(one.get("Key"), one.get("VersionId") or None) for one in answer.get("Deleted", [])}
     errors = {(one.get("Key"), one.get("VersionId") or None): one for one in answer.get("Errors", [])}
