@@ -369,7 +369,7 @@ class World:
         return counts
 
     def cut_chunks(self, size: int) -> None:
-        """Cut the one chunk of a plan into chunks of `size`: else a second one takes 1,001 objects."""
+        """Cut the chunks of a plan into chunks of `size`: else a second one takes 1,001 objects."""
         self.root.execute(
             """
             WITH whole AS (DELETE FROM s3_retention.chunks RETURNING *)
@@ -378,9 +378,9 @@ class World:
                 last_modified_ats, due_ats, group_keys, num_commands
             )
             SELECT
-                batch_id, interval_id, generation, (a - 1) / %(size)s + 1, bucket, keys[a:z], version_ids[a:z],
-                etags[a:z], sizes[a:z], last_modified_ats[a:z], due_ats[a:z], group_keys[a:z],
-                cardinality(keys[a:z])
+                batch_id, interval_id, generation, row_number() OVER (ORDER BY chunk_number, a), bucket,
+                keys[a:z], version_ids[a:z], etags[a:z], sizes[a:z], last_modified_ats[a:z], due_ats[a:z],
+                group_keys[a:z], cardinality(keys[a:z])
             FROM whole
             CROSS JOIN generate_series(1, num_commands, %(size)s) AS a
             CROSS JOIN LATERAL (SELECT a + %(size)s - 1 AS z) AS last

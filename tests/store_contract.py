@@ -36,7 +36,7 @@ class Promise:
 
 PROMISES: tuple[Promise, ...] = (
     # Deletes
-    Promise("many", "1,000 keys in one DeleteObjects", "all deleted", _DELETES),
+    Promise("many", "1,000 keys in one DeleteObjects", "all deleted, each named once", _DELETES),
     Promise("too_many", "1,001 keys in one DeleteObjects", "400 MalformedXML", _DELETES),
     Promise("quiet", "Quiet", "names no key that is deleted", _DELETES),
     Promise("absent", "an absent key, without a condition", "Deleted", _DELETES),

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 IS_LONG = bool(os.environ.get("S3_RETENTION_TEST_LONG"))
 NUM_OBJECTS = 50_000 if IS_LONG else 5_000
-PER_BATCH = NUM_OBJECTS // 250
-"""Small batches, each of one request, so that there are many requests for faults to hit."""
+PER_BATCH, PER_REQUEST = 1_000, 20
+"""Few objects to a request, so that there are many requests for faults to hit; 50 to a batch, 8 of them at once."""
 MAX_RUNS = 50
 KEYS = [f"exports/2020-01/{number:05d}.json" for number in range(NUM_OBJECTS)]
 BYSTANDERS = {"exports/2020-01/notes.txt", "exports-archive/2020-01/0.json", "exports/2999-01/0.json"}
@@ -89,10 +89,12 @@ def clean(world: World, faulty: Faulty, run: str) -> bool:
 def test_with_one_request_in_ten_failing_all_is_balanced_none_is_lost_and_none_is_doubled(
     world: World, faulty: Faulty
 ) -> None:
-    world = world.under(batch={"size": PER_BATCH})
+    world = world.under(batch={"size": PER_BATCH, "parallel": 8})
     world.put(*KEYS, *BYSTANDERS)
     log = faulty.server.script(*rules(), seed=4)
     world = replace(world, gateway=faulty.gateway())
+    plan(world, "run-1")
+    world.cut_chunks(PER_REQUEST)
     num_runs = 1
     while not clean(world, faulty, f"run-{num_runs}"):
         assert world.balance()[0] == NUM_OBJECTS
