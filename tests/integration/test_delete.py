@@ -63,11 +63,13 @@ class Meeting:
 
     real: S3Gateway
     barrier: threading.Barrier
+    one_is_there: threading.Event
 
     def look(self, ref: Any) -> Any:
         return self.real.look(ref)
 
     def delete_chunk(self, targets: Sequence[ObjectFacts]) -> list[Outcome]:
+        self.one_is_there.set()
         self.barrier.wait(timeout=30)
         return self.real.delete_chunk(targets)
 
@@ -75,9 +77,12 @@ class Meeting:
 def test_two_workers_at_once_record_one_delete(world: World, ledger: Ledger) -> None:
     world.put(A, B)
     (batch,) = world.planned().batches
-    meeting: Any = Meeting(world.gateway, threading.Barrier(2))
+    meeting: Any = Meeting(world.gateway, threading.Barrier(2), threading.Event())
 
     def work(try_number: int) -> str:
+        if try_number > 1:
+            # The newer try comes second: after it, the older one would be refused, and nobody would meet it.
+            assert meeting.one_is_there.wait(timeout=30)
         with closing(connect(ledger.writer_conninfo)) as own:
             here = replace(world, conn=own, gateway=meeting)
             try:
