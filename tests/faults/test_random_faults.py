@@ -29,6 +29,8 @@ MAX_RUNS = 50
 KEYS = [f"exports/2020-01/{number:05d}.json" for number in range(NUM_OBJECTS)]
 BYSTANDERS = {"exports/2020-01/notes.txt", "exports-archive/2020-01/0.json", "exports/2999-01/0.json"}
 UNLUCKY = frozenset(KEYS[::7])
+DENIED = KEYS[417::1_000]
+"""By the store itself, until the runs are over: these must wait in quarantine."""
 
 WHOLE_REQUEST = (
     refusing(503, "SlowDown"),
@@ -91,6 +93,7 @@ def test_with_one_request_in_ten_failing_all_is_balanced_none_is_lost_and_none_i
 ) -> None:
     world = world.under(batch={"size": PER_BATCH, "parallel": 8})
     world.put(*KEYS, *BYSTANDERS)
+    world.s3.deny(world.bucket, DENIED)
     log = faulty.server.script(*rules(), seed=4)
     world = replace(world, gateway=faulty.gateway())
     plan(world, "run-1")
@@ -100,11 +103,16 @@ def test_with_one_request_in_ten_failing_all_is_balanced_none_is_lost_and_none_i
         assert world.balance()[0] == NUM_OBJECTS
         num_runs += 1
         assert num_runs < MAX_RUNS
+    waiting = world.waiting()
+    assert {waiting[key] for key in DENIED} == {"permission"}
+    assert world.keys() == BYSTANDERS | set(waiting)
+    world.s3.allow(world.bucket, DENIED)
     num_redrives = 0
     while world.waiting():
         num_redrives += 1
         assert num_redrives < MAX_RUNS
-        world.redrive(f"redrive-{num_redrives}")
+        with suppress(BatchStoppedError):
+            world.redrive(f"redrive-{num_redrives}")
     # Chance did what it was asked for.
     met = Counter(one.fault for one in log if one.fault is not None)
     assert len(met) > len(WHOLE_REQUEST + SINGLE_KEYS) / 2
