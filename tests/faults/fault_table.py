@@ -466,7 +466,14 @@ LISTING_FAULTS: tuple[ListingRow, ...] = (
     ListingRow(
         "200 with `<Error>` InternalError at the top, once", _second_page(TOP_LEVEL), 3, waits=backoff(1)
     ),
-    ListingRow("200 with an empty body", _second_page(EMPTY), 2, "ListingError"),
+    ListingRow("200 with an empty body, once", _second_page(EMPTY), 3, waits=backoff(1)),
+    ListingRow(
+        "200 with an empty body from the second page on",
+        _second_page(EMPTY, nth=FROM_SECOND),
+        6,
+        "ListingError",
+        backoff(4),
+    ),
     ListingRow("reset, once", _second_page(Fault(Way.RESET)), 3, waits=backoff(1)),
     ListingRow(
         "a page that breaks off in the middle, once",

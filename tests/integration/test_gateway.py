@@ -22,7 +22,7 @@ from s3_retention.s3.gateway import S3Gateway
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.steps.retry import delete_with_retries
 from tests.factories import ODD_KEYS, facts
-from tests.fakes import asked, deleted, fake_gateway, faulty_gateway, one_after_another, refusal
+from tests.fakes import NO_WAIT, asked, deleted, fake_gateway, faulty_gateway, one_after_another, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -453,7 +453,7 @@ def test_an_answer_that_is_empty_cut_or_no_answer_is_no_success(body: bytes, cut
 )
 def test_a_listing_that_is_empty_cut_or_no_listing_is_an_error(body: bytes, cut: int) -> None:
     with answering(body, cut=cut) as client, pytest.raises(ListingError):
-        list(S3Gateway(client).list_pages("b", "p/"))
+        list(S3Gateway(client, NO_WAIT).list_pages("b", "p/"))
 
 
 # Attempts in the task -------------------------------------------------------------------------------------
@@ -632,6 +632,17 @@ def test_the_clock_of_a_store_is_read_from_its_answers(world: World) -> None:
     assert at is not None
     assert abs((at - datetime.now(timezone.utc)).total_seconds()) < 60
     assert world.gateway.read_clock("t-never") is None
+
+
+def test_a_bucket_that_is_missing_is_asked_for_the_clock_once() -> None:
+    asked_for: list[Any] = []
+
+    def missing(**arguments: Any) -> Any:
+        asked_for.append(arguments)
+        raise refusal("404", 404)
+
+    assert fake_gateway(head_bucket=missing).read_clock("b") is None
+    assert len(asked_for) == 1
 
 
 @pytest.mark.parametrize("date", ["Tue, 01 Dec 2026 00:00:00 -0000", "yesterday", None])

@@ -121,6 +121,17 @@ def is_settled_by_look(outcome: Outcome) -> bool:
     return outcome.kind in (FailureClass.UNKNOWN, Final.CHANGED)
 
 
+def no_end_told(answer: Mapping[str, Any]) -> Outcome:
+    """The outcome of a listing's answer without ``IsTruncated``: nobody knows what it leaves out."""
+    return Outcome(
+        FailureClass.UNKNOWN,
+        code="NoIsTruncated",
+        message="an answer without IsTruncated is a fault, not an end",
+        request_id=request_id_of(answer),
+        whole_request=True,
+    )
+
+
 def facts_of_listed(bucket: str, prefix: str, entry: dict[str, Any], answer: dict[str, Any]) -> ObjectFacts:
     """Read one entry of a page. Raises ``ListingError`` for a key that was not asked for."""
     key: str = entry["Key"]

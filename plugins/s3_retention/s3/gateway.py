@@ -14,6 +14,7 @@ from s3_retention.s3.answers import (
     facts_of_listed,
     is_settled_by_look,
     join,
+    no_end_told,
     outcome_of_error,
     request_id_of,
 )
@@ -60,11 +61,6 @@ class S3Gateway:
                     f"listing s3://{bucket}/{prefix} broke off with {answer.code} ({answer.kind.value}): "
                     f"{answer.message or 'the store gave no message'}; nothing was planned"
                 )
-            if "IsTruncated" not in answer:
-                # An empty 200 reads as an empty listing.
-                raise ListingError(
-                    f"listing s3://{bucket}/{prefix}: an answer without IsTruncated is a fault, not an end"
-                )
             yield [facts_of_listed(bucket, prefix, entry, answer) for entry in answer.get("Contents", [])]
             if not answer["IsTruncated"]:
                 return
@@ -76,9 +72,11 @@ class S3Gateway:
 
     def _list_page(self, arguments: dict[str, Any]) -> dict[str, Any] | Outcome:
         try:
-            return dict(self.client.list_objects_v2(**arguments))
+            answer = dict(self.client.list_objects_v2(**arguments))
         except STORE_ERRORS as error:
             return outcome_of_error(error, whole_request=True)
+        # An empty 200 reads as an empty listing.
+        return answer if "IsTruncated" in answer else no_end_told(answer)
 
     def look(self, ref: ObjectRef) -> ObjectFacts | Outcome:
         """Look at one object: its facts, ``already_absent``, or why the store would not say.
@@ -190,17 +188,16 @@ class S3Gateway:
     def _absent_or_no_bucket(self, bucket: str, fault: Outcome) -> Outcome:
         # A HEAD has no body: a 404 is also what a missing bucket says, and that is never "already gone".
         why = self._head_bucket(bucket)
-        if not isinstance(why, Outcome):
-            return replace(fault, kind=Final.ALREADY_ABSENT)
-        if why.code in ("404", "NoSuchBucket"):
-            return replace(why, kind=FailureClass.CONFIG, code="NoSuchBucket")
-        return why
+        return why if isinstance(why, Outcome) else replace(fault, kind=Final.ALREADY_ABSENT)
 
     def _head_bucket(self, bucket: str) -> dict[str, Any] | Outcome:
         try:
             return dict(self.client.head_bucket(Bucket=bucket))
         except STORE_ERRORS as error:
-            return outcome_of_error(error, whole_request=True)
+            fault = outcome_of_error(error, whole_request=True)
+            # Of a bucket, a 404 has one meaning only, and does not pass by itself.
+            is_missing = fault.code in ("404", "NoSuchBucket")
+            return replace(fault, kind=FailureClass.CONFIG, code="NoSuchBucket") if is_missing else fault
 
 
 def _may_pass(answer: dict[str, Any] | Outcome) -> bool:
