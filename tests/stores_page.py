@@ -6,13 +6,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.faults.fault_table import DELETE_FAULTS, LISTING_FAULTS, FaultRow, ListingRow
+from tests.faults.fault_table import DELETE_FAULTS
+from tests.faults.listing_table import LISTING_FAULTS
 from tests.store_contract import DEVIATIONS, PROMISES, STORES, seen_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from tests.faults.fault_table import Wait
+    from tests.faults.fault_rows import FaultRow, ListingRow, Wait
 
 PAGE = Path(__file__).parents[1] / "docs" / "stores.md"
 AS_AWS = "yes"

@@ -13,7 +13,9 @@ from s3_retention.core.holder import Holder
 from s3_retention.sources.s3_listing import S3Listing
 from s3_retention.steps import delete
 from tests.factories import CLEANUP, World
-from tests.faults.fault_table import DELETE_FAULTS, LISTING_FAULTS, TOGETHER, FaultRow, ListingRow, Wait
+from tests.faults.fault_rows import TOGETHER, FaultRow, ListingRow, Wait
+from tests.faults.fault_table import DELETE_FAULTS
+from tests.faults.listing_table import LISTING_FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

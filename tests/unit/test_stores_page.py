@@ -6,7 +6,8 @@ import ast
 from pathlib import Path
 
 from sandbox.faults import Way
-from tests.faults.fault_table import DELETE_FAULTS, LISTING_FAULTS
+from tests.faults.fault_table import DELETE_FAULTS
+from tests.faults.listing_table import LISTING_FAULTS
 from tests.store_contract import MOTO, SEAWEEDFS
 from tests.stores_page import PAGE, TABLES, render, tables_of
 
