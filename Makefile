@@ -40,8 +40,9 @@ test-unit: $(INSTALLED) ## Run the tests that need no service (seconds)
 	@$(BIN)/python -m pytest -n 2 tests/unit
 
 .PHONY: test-long
-test-long: $(INSTALLED) ## Run the properties and the state machine of time with many more examples
+test-long: $(INSTALLED) ## Run the properties, the state machine of time and the faults by chance with many more examples
 	@S3_RETENTION_TEST_LONG=1 $(BIN)/python -m pytest -n 2 -m hypothesis --timeout 3600 tests/unit tests/integration
+	@S3_RETENTION_TEST_LONG=1 $(BIN)/python -m pytest tests/faults/test_random_faults.py
 
 .PHONY: chaos
 chaos: $(INSTALLED) ## Kill and stop a real process ten times at every seam, and show what was lost (about half an hour)
@@ -66,9 +67,10 @@ format: $(INSTALLED) ## Format Python and SQL
 	@$(BIN)/sqlfluff fix --processes 2 --disable-progress-bar include/sql/migrations include/sql/queries
 
 .PHONY: snapshot
-snapshot: $(INSTALLED) ## Write include/sql/schema.sql and include/policies/policy.schema.json anew
+snapshot: $(INSTALLED) ## Write include/sql/schema.sql, include/policies/policy.schema.json and the tables of docs/stores.md anew
 	@$(BIN)/python -m sandbox.snapshot
 	@PYTHONPATH=plugins $(BIN)/python -m s3_retention policy-schema > include/policies/policy.schema.json
+	@PYTHONPATH=plugins:. $(BIN)/python -m tests.stores_page
 
 .PHONY: requirements
 requirements: $(INSTALLED) ## Pin requirements.txt and requirements-dev.txt for Python 3.10 to 3.13

@@ -3,7 +3,7 @@
 The parts, each a context manager that leaves nothing behind::
 
     process (Part, kept by watchdog) -> postgres -> ledger
-                                     -> s3
+                                     -> s3 (fault_server: between it and a client), moto
                                      -> airflow (airflow_api: its REST client)
     stack: all of them              `python -m sandbox`: the same from a shell
 

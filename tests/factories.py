@@ -17,8 +17,8 @@ from s3_retention.core.watched import watch_policy
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.sources.s3_listing import S3Listing
 from s3_retention.steps import claim, delete, flag_missed, plan, quarantine, redrive, replay, report, watch
-from s3_retention.steps.target_store import TargetStore
 from s3_retention.store import store_probes
+from s3_retention.store.store_probes import ProbedStore
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -179,6 +179,14 @@ class World:
         """The same world, seen through another gateway."""
         return replace(self, gateway=gateway)
 
+    def know_store(self) -> None:
+        """Let it be known, without asking, that the store honours ETags, whatever it says of versions."""
+        for versioning in ("", "Never", "Enabled", "Suspended"):
+            probed = ProbedStore(
+                self.gateway.endpoint, self.policy.source.aws_conn_id, self.bucket, versioning
+            )
+            store_probes.remember(self.conn, probed, EtagCondition.HONOURED, valid_for=timedelta(days=1))
+
     def put(self, *keys: str, body: bytes = b"x") -> None:
         """Upload objects."""
         client = self.admin
@@ -222,10 +230,7 @@ class World:
         """Deliver a batch."""
         who = Holder(dag, run, "delete", batch.map_index, try_number)
         if self.knows_store:
-            store = TargetStore.open(self.conn, self.gateway, self.policy)
-            store_probes.remember(
-                self.conn, store.probed, EtagCondition.HONOURED, valid_for=timedelta(days=1)
-            )
+            self.know_store()
         return delete.run(self.conn, self.gateway, self.policy, batch.batch_id, who, limits=NO_WAIT)
 
     def sweep(
@@ -379,7 +384,7 @@ class World:
         return counts
 
     def cut_chunks(self, size: int) -> None:
-        """Cut the one chunk of a plan into chunks of `size`: else a second one takes 1,001 objects."""
+        """Cut the chunks of a plan into chunks of `size`: else a second one takes 1,001 objects."""
         self.root.execute(
             """
             WITH whole AS (DELETE FROM s3_retention.chunks RETURNING *)
@@ -388,9 +393,9 @@ class World:
                 last_modified_ats, due_ats, group_keys, num_commands
             )
             SELECT
-                batch_id, interval_id, generation, (a - 1) / %(size)s + 1, bucket, keys[a:z], version_ids[a:z],
-                etags[a:z], sizes[a:z], last_modified_ats[a:z], due_ats[a:z], group_keys[a:z],
-                cardinality(keys[a:z])
+                batch_id, interval_id, generation, row_number() OVER (ORDER BY chunk_number, a), bucket,
+                keys[a:z], version_ids[a:z], etags[a:z], sizes[a:z], last_modified_ats[a:z], due_ats[a:z],
+                group_keys[a:z], cardinality(keys[a:z])
             FROM whole
             CROSS JOIN generate_series(1, num_commands, %(size)s) AS a
             CROSS JOIN LATERAL (SELECT a + %(size)s - 1 AS z) AS last

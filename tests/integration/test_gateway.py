@@ -23,7 +23,7 @@ from s3_retention.s3.gateway import S3Gateway
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.steps.retry import delete_with_retries
 from tests.factories import ODD_KEYS, facts
-from tests.fakes import asked, deleted, fake_gateway, faulty_gateway, one_after_another, refusal
+from tests.fakes import NO_WAIT, asked, deleted, fake_gateway, faulty_gateway, one_after_another, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -459,7 +459,7 @@ def test_an_answer_that_is_empty_cut_or_no_answer_is_no_success(body: bytes, cut
 )
 def test_a_listing_that_is_empty_cut_or_no_listing_is_an_error(body: bytes, cut: int) -> None:
     with answering(body, cut=cut) as client, pytest.raises(ListingError):
-        list(S3Gateway(client).list_pages("b", "p/"))
+        list(S3Gateway(client, NO_WAIT).list_pages("b", "p/"))
 
 
 # Attempts in the task -------------------------------------------------------------------------------------
@@ -588,10 +588,21 @@ def test_a_look_that_is_refused_asks_for_an_answer_with_a_body() -> None:
         assert found.stops_batch == (kind is not FailureClass.PERMISSION)
 
 
-def test_a_look_without_a_time_is_no_look() -> None:
-    found = fake_gateway(head_object=lambda **_: {"ETag": '"e"', "ContentLength": 1}).look(A.ref)
+@pytest.mark.parametrize("missing", ["ContentLength", "LastModified"])
+def test_a_look_whose_answer_broke_off_in_its_headers_is_no_look(missing: str) -> None:
+    # Python takes the end of a connection for the end of the headers.
+    cut = {name: value for name, value in HEAD.items() if name != missing}
+    found = fake_gateway(head_object=lambda **_: cut).look(A.ref)
     assert isinstance(found, Outcome)
-    assert found.kind is FailureClass.UNKNOWN
+    assert (found.kind, found.code) == (FailureClass.UNKNOWN, f"No{missing}")
+
+
+def test_a_key_with_a_lone_surrogate_is_refused_without_a_request_and_costs_no_other() -> None:
+    odd = facts("a\udcff")
+    outcomes = fake_gateway(delete_objects=lambda **_: deleted("a")).delete_chunk([A, odd])
+    assert kinds(outcomes) == ["deleted", "malformed"]
+    assert fake_gateway().look(odd.ref) == outcomes[1]
+    assert (outcomes[1].code, outcomes[1].whole_request) == ("KeyNotUTF8", False)
 
 
 def test_a_page_of_a_listing_that_is_throttled_is_asked_for_again_with_the_same_token() -> None:
@@ -627,6 +638,17 @@ def test_the_clock_of_a_store_is_read_from_its_answers(world: World) -> None:
     assert at is not None
     assert abs((at - datetime.now(timezone.utc)).total_seconds()) < 60
     assert world.gateway.read_clock("t-never") is None
+
+
+def test_a_bucket_that_is_missing_is_asked_for_the_clock_once() -> None:
+    asked_for: list[Any] = []
+
+    def missing(**arguments: Any) -> Any:
+        asked_for.append(arguments)
+        raise refusal("404", 404)
+
+    assert fake_gateway(head_bucket=missing).read_clock("b") is None
+    assert len(asked_for) == 1
 
 
 @pytest.mark.parametrize("date", ["Tue, 01 Dec 2026 00:00:00 -0000", "yesterday", None])

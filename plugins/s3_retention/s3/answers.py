@@ -125,6 +125,17 @@ def is_settled_by_look(outcome: Outcome) -> bool:
     return outcome.kind in (FailureClass.UNKNOWN, Final.CHANGED)
 
 
+def no_end_told(answer: Mapping[str, Any]) -> Outcome:
+    """The outcome of a listing's answer without ``IsTruncated``: nobody knows what it leaves out."""
+    return Outcome(
+        FailureClass.UNKNOWN,
+        code="NoIsTruncated",
+        message="an answer without IsTruncated is a fault, not an end",
+        request_id=request_id_of(answer),
+        whole_request=True,
+    )
+
+
 def facts_of_listed(bucket: str, prefix: str, entry: dict[str, Any], answer: dict[str, Any]) -> ObjectFacts:
     """Read one entry of a page. Raises ``ListingError`` for a key that was not asked for."""
     key: str = entry["Key"]
@@ -140,8 +151,20 @@ def facts_of_listed(bucket: str, prefix: str, entry: dict[str, Any], answer: dic
 
 
 def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome]:
-    """Match an answer to what was asked, by key and version: order and completeness are not to be trusted."""
+    """Match an answer to what was asked, by key and version: order and completeness are not to be trusted.
+
+    A 200 without a body says nothing of any key: the store is at fault, or something before it, and no object is.
+    """
     request_id = request_id_of(answer)
+    if answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-length") == "0":
+        nothing_said = Outcome(
+            FailureClass.UNKNOWN,
+            code="EmptyAnswer",
+            message="the store answered 200 without a body",
+            request_id=request_id,
+            whole_request=True,
+        )
+        return [nothing_said] * len(targets)
     # Some stores send an empty VersionId where there is none.
     deleted = {(one.get("Key"), one.get("VersionId") or None) for one in answer.get("Deleted", [])}
     errors = {(one.get("Key"), one.get("VersionId") or None): one for one in answer.get("Errors", [])}

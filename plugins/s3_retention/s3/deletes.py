@@ -15,13 +15,6 @@ if TYPE_CHECKING:
 
     from s3_retention.core.objects import ObjectFacts
 
-NO_CONDITION = Outcome(
-    FailureClass.UNSUPPORTED,
-    code="NoETag",
-    message="the store listed the object without an ETag, so that a delete could not be held to it",
-)
-"""What becomes of an object that has neither version nor ETag."""
-
 
 def delete_together(
     client: S3Client, targets: Sequence[ObjectFacts], *, sends_etag: bool = True

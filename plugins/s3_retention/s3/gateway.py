@@ -14,11 +14,12 @@ from s3_retention.s3.answers import (
     clock_of,
     facts_of_listed,
     is_settled_by_look,
+    no_end_told,
     outcome_of_error,
     request_id_of,
 )
-from s3_retention.s3.deletes import NO_CONDITION, delete_alone, delete_together
-from s3_retention.s3.keys import xml_can_carry
+from s3_retention.s3.deletes import delete_alone, delete_together
+from s3_retention.s3.keys import NOT_SENDABLE, is_sendable, refuse_unsent, xml_can_carry
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.s3.parsing import quicken
 from s3_retention.s3.recheck import is_same_incarnation, recheck
@@ -73,11 +74,6 @@ class S3Gateway:
                     f"listing s3://{bucket}/{prefix} broke off with {answer.code} ({answer.kind.value}): "
                     f"{answer.message or 'the store gave no message'}; nothing was planned"
                 )
-            if "IsTruncated" not in answer:
-                # An empty 200 reads as an empty listing.
-                raise ListingError(
-                    f"listing s3://{bucket}/{prefix}: an answer without IsTruncated is a fault, not an end"
-                )
             yield [facts_of_listed(bucket, prefix, entry, answer) for entry in answer.get("Contents", [])]
             if not answer["IsTruncated"]:
                 return
@@ -114,15 +110,19 @@ class S3Gateway:
 
     def _list_page(self, arguments: dict[str, Any]) -> dict[str, Any] | Outcome:
         try:
-            return dict(self.client.list_objects_v2(**arguments))
+            answer = dict(self.client.list_objects_v2(**arguments))
         except STORE_ERRORS as error:
             return outcome_of_error(error, whole_request=True)
+        # An empty 200 reads as an empty listing.
+        return answer if "IsTruncated" in answer else no_end_told(answer)
 
     def look(self, ref: ObjectRef) -> ObjectFacts | Outcome:
         """Look at one object: its facts, ``already_absent``, or why the store would not say.
 
         HEAD has whole seconds, so ``last_modified_at`` is cut to them.
         """
+        if not is_sendable(ref.key):
+            return NOT_SENDABLE
         arguments: dict[str, Any] = {"Bucket": ref.bucket, "Key": ref.key}
         if ref.version_id is not None:
             arguments["VersionId"] = ref.version_id
@@ -133,14 +133,12 @@ class S3Gateway:
             if fault.code in ("404", "NoSuchKey", "NoSuchVersion"):
                 return self._absent_or_no_bucket(ref.bucket, fault)
             return self._why_refused(ref.bucket, fault) if fault.code in ("400", "403") else fault
-        modified_at = answer.get("LastModified")
-        if modified_at is None:
-            return Outcome(
-                FailureClass.UNKNOWN, code="NoLastModified", request_id=request_id_of(dict(answer))
-            )
-        return ObjectFacts(
-            ref, answer.get("ETag"), answer["ContentLength"], modified_at.replace(microsecond=0)
-        )
+        size, modified_at = answer.get("ContentLength"), answer.get("LastModified")
+        if size is None or modified_at is None:
+            # Python takes the end of a connection for the end of the headers: this answer may have broken off.
+            missing = "NoContentLength" if size is None else "NoLastModified"
+            return Outcome(FailureClass.UNKNOWN, code=missing, request_id=request_id_of(dict(answer)))
+        return ObjectFacts(ref, answer.get("ETag"), size, modified_at.replace(microsecond=0))
 
     def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard = BY_ETAG) -> list[Outcome]:
         """Delete up to 1,000 objects of one bucket, each only if it is still what was planned.
@@ -155,8 +153,8 @@ class S3Gateway:
         outcomes: dict[int, Outcome] = {}
         together: list[int] = []
         for place, facts in enumerate(targets):
-            if facts.etag is None and facts.ref.version_id is None:
-                outcomes[place] = NO_CONDITION
+            if (refused := refuse_unsent(facts)) is not None:
+                outcomes[place] = refused
             elif xml_can_carry(facts.ref.key):
                 together.append(place)
             else:
@@ -212,17 +210,16 @@ class S3Gateway:
     def _absent_or_no_bucket(self, bucket: str, fault: Outcome) -> Outcome:
         # A HEAD has no body: a 404 is also what a missing bucket says, and that is never "already gone".
         why = self._head_bucket(bucket)
-        if not isinstance(why, Outcome):
-            return replace(fault, kind=Final.ALREADY_ABSENT)
-        if why.code in ("404", "NoSuchBucket"):
-            return replace(why, kind=FailureClass.CONFIG, code="NoSuchBucket")
-        return why
+        return why if isinstance(why, Outcome) else replace(fault, kind=Final.ALREADY_ABSENT)
 
     def _head_bucket(self, bucket: str) -> dict[str, Any] | Outcome:
         try:
             return dict(self.client.head_bucket(Bucket=bucket))
         except STORE_ERRORS as error:
-            return outcome_of_error(error, whole_request=True)
+            fault = outcome_of_error(error, whole_request=True)
+            # Of a bucket, a 404 has one meaning only, and does not pass by itself.
+            is_missing = fault.code in ("404", "NoSuchBucket")
+            return replace(fault, kind=FailureClass.CONFIG, code="NoSuchBucket") if is_missing else fault
 
 
 def _may_pass(answer: dict[str, Any] | Outcome) -> bool:
