@@ -66,3 +66,16 @@ def test_a_delete_that_names_a_version_removes_it_alone_and_adds_no_marker(
     assert num_markers_and_versions(versioned, admin) == (0, 1)
     assert [one.size for one in listed(versioned)] == [len(b"newer")]
     assert [one.etag for one in listed(versioned)] != [facts.etag]
+
+
+def test_a_delete_marker_that_is_named_is_removed_and_said_to_be_deleted(
+    versioned: World, admin: S3Client
+) -> None:
+    versioned.put("exports/a")
+    (facts,) = listed(versioned)
+    versioned.gateway.delete_chunk([facts])
+    (marker,) = admin.list_object_versions(Bucket=versioned.bucket, Prefix="exports/")["DeleteMarkers"]
+    named = replace(facts, ref=replace(facts.ref, version_id=marker["VersionId"]))
+    (outcome,) = versioned.gateway.delete_chunk([named])
+    assert (outcome.kind, outcome.code) == (Final.DELETED, None)
+    assert num_markers_and_versions(versioned, admin) == (0, 1)

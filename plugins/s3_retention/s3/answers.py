@@ -139,7 +139,8 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
     """Match an answer to what was asked, by key and version: order and completeness are not to be trusted."""
     request_id = request_id_of(answer)
     # Some stores send an empty VersionId where there is none.
-    deleted = {(one.get("Key"), one.get("VersionId") or None) for one in answer.get("Deleted", [])}
+    asked = {(facts.ref.key, facts.ref.version_id) for facts in targets}
+    deleted = {_deleted_name(one, asked) for one in answer.get("Deleted", [])}
     errors = {(one.get("Key"), one.get("VersionId") or None): one for one in answer.get("Errors", [])}
     outcomes = []
     for facts in targets:
@@ -159,3 +160,12 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
                 )
             )
     return outcomes
+
+
+def _deleted_name(entry: Mapping[str, Any], asked: set[tuple[str, str | None]]) -> tuple[Any, str | None]:
+    # SeaweedFS names a delete marker that was removed in DeleteMarkerVersionId alone. A marker that was just added
+    # stands there too, but nobody can have asked for it.
+    removed = (entry.get("Key"), entry.get("DeleteMarkerVersionId"))
+    if not entry.get("VersionId") and removed[1] and removed in asked:
+        return removed
+    return entry.get("Key"), entry.get("VersionId") or None
