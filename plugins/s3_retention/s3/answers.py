@@ -166,7 +166,8 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
         )
         return [nothing_said] * len(targets)
     # Some stores send an empty VersionId where there is none.
-    deleted = {(one.get("Key"), one.get("VersionId") or None) for one in answer.get("Deleted", [])}
+    asked = {(facts.ref.key, facts.ref.version_id) for facts in targets}
+    deleted = {_deleted_name(one, asked) for one in answer.get("Deleted", [])}
     errors = {(one.get("Key"), one.get("VersionId") or None): one for one in answer.get("Errors", [])}
     outcomes = []
     for facts in targets:
@@ -186,3 +187,12 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
                 )
             )
     return outcomes
+
+
+def _deleted_name(entry: Mapping[str, Any], asked: set[tuple[str, str | None]]) -> tuple[Any, str | None]:
+    # SeaweedFS names a delete marker that was removed in DeleteMarkerVersionId alone. A marker that was just added
+    # stands there too, but nobody can have asked for it.
+    removed = (entry.get("Key"), entry.get("DeleteMarkerVersionId"))
+    if not entry.get("VersionId") and removed[1] and removed in asked:
+        return removed
+    return entry.get("Key"), entry.get("VersionId") or None
