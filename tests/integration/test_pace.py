@@ -188,6 +188,24 @@ def test_a_batch_that_waits_longer_than_a_heartbeat_renews_its_lease(still: Worl
     assert seen == sorted(set(seen))
 
 
+def test_a_turn_that_comes_between_two_looks_at_the_clock_is_not_missed(still: World) -> None:
+    still.put(*KEYS)
+    paced = still.under(batch={"rate": 1, "parallel": 4})
+    (batch,) = paced.planned().batches
+    still.cut_chunks(2)
+    watch = Watch()
+
+    def clock() -> float:
+        watch.now += 1.0  # each look takes its time
+        return watch.now
+
+    who = Holder(CLEANUP, "run-1", "delete", batch.map_index, 1)
+    limits = RetryLimits(sleep=watch.sleep, clock=clock)
+    result = delete.run(still.conn, still.gateway, paced.policy, batch.batch_id, who, limits=limits)
+    assert result.num_by_outcome == {"deleted": 6}
+    assert still.value("SELECT closed_at IS NOT NULL FROM s3_retention.batches")
+
+
 def test_throttled_answers_slow_every_worker_down_and_are_counted_by_class(world: World) -> None:
     world.put(*KEYS)
     real = world.gateway.client.delete_objects

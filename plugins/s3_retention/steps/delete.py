@@ -126,12 +126,13 @@ def _deliver(
             room = policy.batch.parallel if store.condition else 1
             while not delivered.is_ending and len(in_flight) < room and (delivery := feed.take()):
                 in_flight.add(pool.submit(attempt.run, gateway, policy, delivery, limits, store.condition))
-            idle = 0.0 if delivered.is_ending else feed.seconds_to_turn
+            # Not by the seconds that are left: the turn may come between two looks at the clock.
+            is_waiting = feed.has_upcoming and not delivered.is_ending and len(in_flight) < room
             if not in_flight and delivered.broken is not None:
                 raise delivered.broken
-            if not in_flight and not idle:
+            if not in_flight and not is_waiting:
                 return delivered
-            patience = min(heartbeat, idle) if idle and len(in_flight) < room else heartbeat
+            patience = min(heartbeat, feed.seconds_to_turn) if is_waiting else heartbeat
             if in_flight:
                 done, in_flight = wait(in_flight, timeout=patience, return_when=FIRST_COMPLETED)
             else:

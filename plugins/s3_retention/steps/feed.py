@@ -53,9 +53,14 @@ class Feed:
         return taken
 
     @property
+    def has_upcoming(self) -> bool:
+        """True where a delivery is loaded and waits for its turn."""
+        return self._upcoming is not None
+
+    @property
     def seconds_to_turn(self) -> float:
-        """For how long ``take`` gives nothing though something is left; 0.0 where that is not so."""
-        return max(0.0, self._turn_at - self.clock()) if self._upcoming is not None else 0.0
+        """In how many seconds the turn of the upcoming delivery comes; 0.0 where it has come."""
+        return max(0.0, self._turn_at - self.clock())
 
 
 def _deliveries(conn: Connection, batch: ClaimedBatch) -> Iterator[Delivery]:
