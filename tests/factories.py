@@ -181,10 +181,9 @@ class World:
 
     def know_store(self) -> None:
         """Let it be known, without asking, that the store honours ETags, whatever it says of versions."""
+        source = self.policy.source
         for versioning in ("", "Never", "Enabled", "Suspended"):
-            probed = ProbedStore(
-                self.gateway.endpoint, self.policy.source.aws_conn_id, self.bucket, versioning
-            )
+            probed = ProbedStore(self.gateway.endpoint, source.aws_conn_id, source.bucket, versioning)
             store_probes.remember(self.conn, probed, EtagCondition.HONOURED, valid_for=timedelta(days=1))
 
     def put(self, *keys: str, body: bytes = b"x") -> None:

@@ -98,7 +98,9 @@ def test_no_transaction_is_open_while_the_store_has_a_request(
 ) -> None:
     onlooker = Onlooker(ledger)
     faulty.server.script(hold=onlooker)
-    world = replace(world, gateway=faulty.gateway()).under(keep=KEEP_LATEST, age=BY_KEY_DATE)
+    world = replace(world, gateway=faulty.gateway(2 * PATIENCE_SECONDS)).under(
+        keep=KEEP_LATEST, age=BY_KEY_DATE
+    )
     world.put(*KEYS[:4], *(key.replace("2020-01", "2020-02") for key in KEYS[:4]))
     work(world)
     assert onlooker.operations == operations
@@ -110,7 +112,9 @@ def test_no_transaction_is_open_while_the_store_has_a_request(
 def test_no_transaction_is_open_while_all_threads_of_a_task_wait_for_the_store(
     world: World, faulty: Faulty, ledger: Ledger
 ) -> None:
-    world = replace(world, gateway=faulty.gateway()).under(batch={"size": 32, "parallel": 8})
+    world = replace(world, gateway=faulty.gateway(2 * PATIENCE_SECONDS)).under(
+        batch={"size": 32, "parallel": 8}
+    )
     world.put(*KEYS)
     (batch,) = world.planned().batches
     world.cut_chunks(4)
@@ -124,7 +128,9 @@ def test_no_transaction_is_open_while_all_threads_of_a_task_wait_for_the_store(
 def test_32_mapped_workers_need_one_connection_each_and_no_more(
     world: World, faulty: Faulty, ledger: Ledger
 ) -> None:
-    world = replace(world, gateway=faulty.gateway()).under(batch={"size": 1, "parallel": 8})
+    world = replace(world, gateway=faulty.gateway(2 * PATIENCE_SECONDS)).under(
+        batch={"size": 1, "parallel": 8}
+    )
     world.put(*KEYS)
     dealt = world.planned().batches
     assert len(dealt) == NUM_WORKERS

@@ -233,7 +233,9 @@ def test_a_taken_airflow_port_is_refused_before_anything_starts(tmp_path: Path) 
 
 
 OWNER = """
-    import sys, time
+    import signal, sys, time
+    # A test run in the background of a shell ignores Ctrl-C, and hands that on.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     from pathlib import Path
     from sandbox.postgres import postgres
     from sandbox.s3 import s3_server
