@@ -51,9 +51,10 @@ def test_a_fault_of_the_store_ends_as_the_table_says_and_is_made_good_after_it(
         limits=faulty.limits,
     )
     world.sweep()
-    # A batch begins by asking for the versioning of its bucket: no fault of that matters, since no answer is one, too.
+    # A batch begins by asking for the versioning of its bucket. Whether that arrives is no matter of the row: a
+    # connection that has idled since the test before may just be closed, and no answer is one, too.
     asked = Counter(one.operation for one in log)
-    assert asked.pop("GetBucketVersioning") == 1
+    del asked["GetBucketVersioning"]
     assert asked == row.requests
     assert_waits(faulty.waits, row.waits)
     assert (result.stopped_class, result.may_pass) == (row.stopped, row.may_pass)
