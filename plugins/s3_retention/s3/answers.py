@@ -167,7 +167,7 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
         return [nothing_said] * len(targets)
     # Some stores send an empty VersionId where there is none.
     asked = {(facts.ref.key, facts.ref.version_id) for facts in targets}
-    deleted = {_deleted_name(one, asked) for one in answer.get("Deleted", [])}
+    deleted = {_deleted_name(one, asked): one for one in answer.get("Deleted", [])}
     errors = {(one.get("Key"), one.get("VersionId") or None): one for one in answer.get("Errors", [])}
     outcomes = []
     for facts in targets:
@@ -176,7 +176,8 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
         if error is not None and name not in deleted:
             outcomes.append(outcome_of_entry(error, request_id=request_id))
         elif error is None and name in deleted:
-            outcomes.append(Outcome(Final.DELETED, request_id=request_id))
+            marker = deleted[name].get("DeleteMarkerVersionId") if facts.ref.version_id is None else None
+            outcomes.append(Outcome(Final.DELETED, request_id=request_id, marker_version_id=marker or None))
         else:
             outcomes.append(
                 Outcome(
