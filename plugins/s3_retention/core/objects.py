@@ -31,3 +31,24 @@ class ObjectFacts:
     etag: str | None
     size: int
     last_modified_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ListedVersion:
+    """One entry in the history of a key: a version, or a delete marker, which has no ETag and no size."""
+
+    facts: ObjectFacts
+    is_latest: bool
+    is_marker: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Versioning:
+    """What a store says of the versions of a bucket: ``Enabled``, ``Suspended`` or ``Never``."""
+
+    status: str
+    needs_mfa: bool = False
+
+
+NULL_VERSION = "null"
+"""The id of what was written without versions. It names no incarnation: another upload takes its place."""

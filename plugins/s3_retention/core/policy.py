@@ -24,11 +24,10 @@ from s3_retention.core.policy_parts import (
     Mode,
     Select,
     Source,
-    StrictModel,
-    Text,
-    UtcTime,
+    Versions,
     Window,
 )
+from s3_retention.core.policy_types import StrictModel, Text, UtcTime, Whole
 from s3_retention.core.schedule import check_schedule
 from s3_retention.errors import PolicyError
 
@@ -49,6 +48,7 @@ __all__ = [
     "Select",
     "Source",
     "StrictModel",
+    "Versions",
     "Window",
     "parse_policy",
     "policy_schema",
@@ -56,7 +56,9 @@ __all__ = [
 
 DAG_PREFIX = "s3_retention_cleanup__"
 # What may not change without a new version: it decides which objects go, and when.
-_RULE_FIELDS = frozenset({"source", "select", "age", "keep", "timezone"})
+_RULE_FIELDS = frozenset(
+    {"source", "select", "age", "keep", "timezone", "versions", "keep_newest_noncurrent"}
+)
 
 
 class RetentionPolicy(StrictModel):
@@ -67,7 +69,8 @@ class RetentionPolicy(StrictModel):
         json_schema_extra={"pattern": "^[a-z][a-z0-9_]{0,62}$"},
     )
     version: Annotated[str, Field(strict=True), AfterValidator(rules.check_version)] = Field(
-        description="Part of every operation id; raise it when source, select, age, keep or timezone change.",
+        description="Part of every operation id; raise it when source, select, versions, age, keep, "
+        "keep_newest_noncurrent or timezone change.",
         json_schema_extra={"pattern": "^[A-Za-z0-9._-]{1,64}$"},
     )
     mode: Mode = Field(Mode.SIMULATE, description="simulate shows what would go; enforce deletes it.")
@@ -89,8 +92,18 @@ class RetentionPolicy(StrictModel):
     )
     source: Source
     select: Select
+    versions: Versions = Field(
+        Versions.CURRENT,
+        description="current adds a delete marker; noncurrent removes versions that are not the latest, from when they "
+        "became so, and lone delete markers; all removes every version.",
+    )
     age: Age
     keep: Keep | None = None
+    keep_newest_noncurrent: Whole | None = Field(
+        None,
+        ge=1,
+        description="How many noncurrent versions of each key are kept. For versions: noncurrent only.",
+    )
     window: Window = Window()
     batch: Batch = Batch()
     limits: Limits = Limits()
@@ -104,12 +117,14 @@ class RetentionPolicy(StrictModel):
 
     @property
     def rules_hash(self) -> str:
-        """Return the SHA-256, in hex, of the canonical JSON of source, select, age, keep and timezone.
+        """Return the SHA-256, in hex, of the canonical JSON of what decides which objects go, and when.
 
         Equal rules give equal hashes however they are written (``30d``, ``P30D``). Absent values are left
         out, so that an optional field of a later release does not change the hash of a file without it.
         """
         values = self.model_dump(mode="json", by_alias=True, include=set(_RULE_FIELDS), exclude_none=True)
+        if self.versions is Versions.CURRENT:
+            del values["versions"]
         canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
         return sha256(canonical.encode()).hexdigest()
 

@@ -161,8 +161,9 @@ def _unknown_groups(policy: RetentionPolicy) -> Iterator[Fault]:
 
 
 def _expires_everything(policy: RetentionPolicy) -> Iterator[Fault]:
-    # A date in the key selects too: a key without one is kept.
+    # A date in the key selects too: a key without one is kept. So does a version that nothing newer lies on.
     spared = policy.keep is not None or policy.age.from_ != "last_modified"
+    spared = spared or policy.versions == "noncurrent"
     allowed = not policy.source.whole_bucket or policy.limits.allow_expire_everything
     if not spared and not allowed and takes_every_key(policy.select):
         field = "include" if policy.select.include else "regex"
@@ -190,10 +191,28 @@ def _deadline_of_no_tick(policy: RetentionPolicy) -> Iterator[Fault]:
         yield Fault(("deadline",), "counts from a tick, and there is no schedule; remove it, or set one")
 
 
+def _noncurrent_of_none(policy: RetentionPolicy) -> Iterator[Fault]:
+    if policy.keep_newest_noncurrent is not None and policy.versions != "noncurrent":
+        yield Fault(
+            ("keep_newest_noncurrent",), "is only for versions: noncurrent; remove it, or change versions"
+        )
+
+
+def _keep_of_versions(policy: RetentionPolicy) -> Iterator[Fault]:
+    if policy.keep is not None and policy.versions != "current":
+        yield Fault(
+            ("keep",),
+            "ranks current objects, and the policy names versions; remove it, or write versions: noncurrent and "
+            "keep_newest_noncurrent",
+        )
+
+
 _RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]], ...] = (
     (frozenset({"source", "select"}), _unreachable_globs),
     (frozenset({"select", "keep"}), _unknown_groups),
-    (frozenset({"source", "select", "age", "keep", "limits"}), _expires_everything),
+    (frozenset({"source", "select", "age", "keep", "limits", "versions"}), _expires_everything),
     (frozenset({"schedule", "window"}), _never_catches_up),
     (frozenset({"schedule", "deadline"}), _deadline_of_no_tick),
+    (frozenset({"versions", "keep_newest_noncurrent"}), _noncurrent_of_none),
+    (frozenset({"versions", "keep"}), _keep_of_versions),
 )

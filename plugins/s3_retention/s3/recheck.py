@@ -11,7 +11,7 @@ from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 from s3_retention.core.objects import ObjectFacts
-from s3_retention.core.outcome import Final, Outcome
+from s3_retention.core.outcome import FailureClass, Final, Outcome
 from s3_retention.errors import ListingError
 
 if TYPE_CHECKING:
@@ -101,3 +101,17 @@ def is_same_incarnation(planned: ObjectFacts, found: ObjectFacts) -> bool:
         and planned.size == found.size
         and planned.last_modified_at.replace(microsecond=0) == found.last_modified_at.replace(microsecond=0)
     )
+
+
+def outcome_by_look(planned: ObjectFacts, outcome: Outcome, found: ObjectFacts | Outcome) -> Outcome:
+    """Give what became of an object whose delete left that open, by what a look at it found."""
+    if isinstance(found, Outcome):
+        if found.is_final:
+            return replace(outcome, kind=found.kind, whole_request=False)
+        # The look failed too. Where the whole request went unanswered, the store is at fault, not the key.
+        kind = FailureClass.UNKNOWN if found.is_retried else found.kind
+        return replace(found, kind=kind, whole_request=outcome.whole_request)
+    if not is_same_incarnation(planned, found):
+        return replace(outcome, kind=Final.CHANGED, whole_request=False)
+    # Still there as planned: the store did not act, or refused a condition that holds.
+    return replace(outcome, kind=FailureClass.CONFLICT if outcome.is_final else FailureClass.UNKNOWN)

@@ -54,7 +54,8 @@ def decide_again(
             decided[command.command_id] = kept("policy_changed")
             continue
         outcome = fault
-        if outcome is None and delivery.is_redrive:
+        # Versions are decided with the whole history of their key (steps/decide_versions.py).
+        if outcome is None and delivery.is_redrive and command.ref.version_id is None:
             outcome = _decide_redriven(gateway, decider, command, delivery.now, limits)
         if outcome is None and command.group_key is not None:
             group = (command.interval_id, command.generation, command.group_key)

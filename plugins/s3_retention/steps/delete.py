@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from s3_retention.core.policy_parts import Versions
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.steps import attempt
 from s3_retention.steps.breaker import Delivered, find_brake
@@ -123,7 +124,9 @@ def _deliver(
     in_flight: set[Future[Attempt]] = set()
     with ThreadPoolExecutor(max_workers=policy.batch.parallel, thread_name_prefix="delete") as pool:
         while True:
-            room = policy.batch.parallel if store.condition else 1
+            # A delete that names a version is held to it by its id: nothing is to be found out.
+            is_known = store.condition is not None or policy.versions is not Versions.CURRENT
+            room = policy.batch.parallel if is_known else 1
             while not delivered.is_ending and len(in_flight) < room and (delivery := feed.take()):
                 in_flight.add(pool.submit(attempt.run, gateway, policy, delivery, limits, store.condition))
             # Not by the seconds that are left: the turn may come between two looks at the clock.
