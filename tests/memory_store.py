@@ -157,7 +157,8 @@ class MemoryStore:
         if found is None or found.body is None:
             code = 404 if found is None or VersionId is None else 405
             raise refusal(str(code), code)  # a HEAD has no body, and so no code
-        return _answer(ETag=found.etag, ContentLength=len(found.body or b""), LastModified=AT)
+        hold: dict[str, Any] = {"ObjectLockLegalHoldStatus": "ON"} if found.is_held else {}
+        return _answer(ETag=found.etag, ContentLength=len(found.body or b""), LastModified=AT, **hold)
 
     def delete_objects(self, *, Bucket: str, Delete: dict[str, Any]) -> dict[str, Any]:
         bucket = self._bucket(Bucket)

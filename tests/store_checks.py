@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from s3_retention.core.condition import Guard
+from s3_retention.core.outcome import FailureClass
 from s3_retention.errors import ListingError
 from s3_retention.s3.gateway import MAX_CHUNK, S3Gateway
 from tests.factories import NO_WAIT, facts
@@ -332,7 +333,8 @@ def held_version(store: Store) -> str:
     store.admin.put_object_legal_hold(**name, LegalHold={"Status": "ON"})
     held = facts("a", bucket=locked.bucket, version_id=version_id, etag=etag)
     (outcome,) = locked.gateway.delete_chunk([held])
-    seen = f"{outcome.code or outcome.kind.value}, {locked.there('a')}"
+    assert outcome.kind is FailureClass.LOCKED
+    seen = f"{outcome.code}, {locked.there('a')}"
     store.admin.put_object_legal_hold(**name, LegalHold={"Status": "OFF"})
     (outcome,) = locked.gateway.delete_chunk([held])
     assert (outcome.kind.value, locked.versions()) == ("deleted", [])

@@ -229,7 +229,7 @@ DEVIATIONS: tuple[Deviation, ...] = (
         "held_version",
         "NoAnswerForKey, still there",
         "its error names no version, so nothing was said of the one that was asked for: a look decides, and the "
-        "command fails as `unknown`, not as `permission`",
+        "command fails as `locked` there as elsewhere",
     ),
     Deviation(MOTO, "suspended", "nothing is left", "the ledger says `deleted`, and there is no marker"),
 )

@@ -250,6 +250,8 @@ CREATE TABLE s3_retention.quarantine (
 
 COMMENT ON TABLE s3_retention.quarantine IS 'Commands that could not be ended, each with its cause and all that a redrive needs. Open until resolved.';
 
+COMMENT ON COLUMN s3_retention.quarantine.not_before IS 'Of class locked: the plan that sees the version after this time closes the row and plans it anew.';
+
 COMMENT ON COLUMN s3_retention.quarantine.redrive_batch_id IS 'The batch that holds the row now, or that resolved it; NULL while it waits.';
 
 CREATE VIEW s3_retention.balance AS
@@ -445,11 +447,14 @@ CREATE TABLE s3_retention.failures (
     num_attempts integer NOT NULL,
     first_failed_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
     last_failed_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    not_before timestamp with time zone,
     CONSTRAINT failures_command_id_check CHECK ((length(command_id) = 32)),
     CONSTRAINT failures_num_attempts_check CHECK ((num_attempts >= 1))
 );
 
 COMMENT ON TABLE s3_retention.failures IS 'The last cause of each unfinished command of a batch, until it ends or goes to quarantine.';
+
+COMMENT ON COLUMN s3_retention.failures.not_before IS 'Of class locked: until then the store will not delete the version; NULL under a hold, which has no end.';
 
 CREATE TABLE s3_retention.findings (
     finding_id bigint NOT NULL,
@@ -1091,6 +1096,8 @@ GRANT UPDATE(request_id) ON TABLE s3_retention.failures TO s3_retention_writer;
 GRANT UPDATE(num_attempts) ON TABLE s3_retention.failures TO s3_retention_writer;
 
 GRANT UPDATE(last_failed_at) ON TABLE s3_retention.failures TO s3_retention_writer;
+
+GRANT UPDATE(not_before) ON TABLE s3_retention.failures TO s3_retention_writer;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.findings TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.findings TO s3_retention_reader;

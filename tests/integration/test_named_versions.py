@@ -2,99 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from s3_retention.core.outcome import Final
 from s3_retention.errors import ListingRefusedError, PlanRefusedError
-from s3_retention.s3.gateway import S3Gateway
 from s3_retention.steps import plan
-from sandbox.moto import MotoServer, moto_server
-from tests.factories import BY_LAST_MODIFIED, NO_WAIT, ODD_KEYS, Timeless
+from tests.factories import ODD_KEYS, Timeless
 from tests.fakes import faulty_gateway, refusal
+from tests.integration.versioned import (
+    KEY,
+    OTHER,
+    deliver,
+    kept_by_reason,
+    ledger,
+    mark,
+    put,
+    remove,
+    set_versioning,
+    there,
+    versioned_world,
+    versions_waiting,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from sandbox.moto import MotoServer
     from tests.factories import World
-
-KEY = "exports/2020-01/a.json"
-OTHER = "exports/2020-01/b.json"
-IN_40_DAYS = "clock_timestamp() + interval '40 days'"
-
-
-@pytest.fixture(scope="session")
-def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MotoServer]:
-    with moto_server(tmp_path_factory.mktemp("moto")) as running:
-        yield running
 
 
 @pytest.fixture(params=["weed", "moto"])
 def versioned(request: pytest.FixtureRequest, world: World, moto: MotoServer) -> World:
-    """A bucket with versions; what is written now has been there for 40 days when a run looks at it."""
-    if request.param == "moto":
-        client = moto.client()
-        world = replace(
-            world, admin=client, gateway=S3Gateway(client, NO_WAIT), bucket=f"moto-{world.bucket}"
-        )
-        client.create_bucket(Bucket=world.bucket)
-    set_versioning(world, "Enabled")
-    world.set_clock(IN_40_DAYS)
-    return world.under(versions="noncurrent", age=BY_LAST_MODIFIED)
-
-
-def set_versioning(world: World, status: Any) -> None:
-    world.admin.put_bucket_versioning(Bucket=world.bucket, VersioningConfiguration={"Status": status})
-
-
-def put(world: World, key: str, *bodies: str) -> list[str]:
-    """Write versions of a key, the oldest first; their ids."""
-    answers = [world.admin.put_object(Bucket=world.bucket, Key=key, Body=body.encode()) for body in bodies]
-    return [answer.get("VersionId", "null") for answer in answers]
-
-
-def mark(world: World, key: str) -> str:
-    """Put a delete marker on top; its id."""
-    return str(world.admin.delete_object(Bucket=world.bucket, Key=key)["VersionId"])
-
-
-def remove(world: World, key: str, version_id: str) -> None:
-    world.admin.delete_object(Bucket=world.bucket, Key=key, VersionId=version_id)
-
-
-def there(world: World) -> set[tuple[str, str]]:
-    """Key and version id of every version and every marker, by an independent listing."""
-    found = world.admin.list_object_versions(Bucket=world.bucket)
-    assert not found["IsTruncated"]
-    entries = [*found.get("Versions", []), *found.get("DeleteMarkers", [])]
-    return {(entry["Key"], entry["VersionId"]) for entry in entries}
-
-
-def ledger(world: World) -> dict[str, str]:
-    """The outcome of each version, with the reason where it was kept."""
-    rows = world.rows("SELECT version_id, outcome, reason FROM s3_retention.ledger_entries")
-    found = {row["version_id"]: ":".join(filter(None, (row["outcome"], row["reason"]))) for row in rows}
-    assert len(found) == len(rows), "a version has two entries"
-    return found
-
-
-def kept_by_reason(world: World) -> dict[str, int]:
-    reasons: dict[str, int] = world.value(
-        "SELECT num_kept_by_reason FROM s3_retention.intervals ORDER BY interval_id DESC LIMIT 1"
-    )
-    return reasons
-
-
-def deliver(world: World, run: str = "run-1") -> None:
-    """Deliver what was planned, and close the run."""
-    rows = world.rows("SELECT batch_id, map_index FROM s3_retention.batches WHERE run_id = %(run)s", run=run)
-    for row in rows:
-        world.delete(SimpleNamespace(**row), run)
-    world.sweep(run)
-    assert world.report(run).is_balanced
+    return versioned_world(world, moto if request.param == "moto" else None)
 
 
 def test_versions_that_are_not_the_latest_go_by_their_id_and_the_latest_stays(versioned: World) -> None:
@@ -198,13 +137,6 @@ def test_all_leaves_the_latest_over_a_version_that_could_not_be_deleted(versione
     every.clean("run-2")
     assert there(every) == set()
     assert every.balance(1) == (2, 1, 0, 0, 1, 0, 0)
-
-
-def versions_waiting(world: World) -> dict[str, str]:
-    rows = world.rows(
-        "SELECT version_id, failure_class FROM s3_retention.quarantine WHERE resolved_at IS NULL"
-    )
-    return {row["version_id"]: row["failure_class"] for row in rows}
 
 
 # Between plan and delete ----------------------------------------------------------------------------------

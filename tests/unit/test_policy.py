@@ -303,6 +303,8 @@ def test_versions_are_the_current_ones_unless_the_file_says_otherwise() -> None:
             "keep_newest_noncurrent = 3: is only for versions: noncurrent",
         ),
         ({"keep_newest_noncurrent": 0, "versions": "noncurrent"}, "keep_newest_noncurrent = 0: "),
+        ({"bypass_governance": True}, "bypass_governance = True: is only for versions that are named"),
+        ({"bypass_governance": "yes", "versions": "all"}, "bypass_governance = 'yes': "),
         ({"keep": {"latest": 1}, "versions": "all"}, "keep: ranks current objects"),
         ({"keep": {"latest": 1}, "versions": "noncurrent"}, "keep: ranks current objects"),
     ],
@@ -449,6 +451,12 @@ def test_the_rules_hash_is_of_the_meaning_and_not_of_the_writing() -> None:
 def test_the_rules_hash_changes_with_the_number_of_noncurrent_versions_that_are_kept() -> None:
     kept = [parse({"versions": "noncurrent", "keep_newest_noncurrent": n}).rules_hash for n in (None, 1, 2)]
     assert len(set(kept)) == 3
+
+
+def test_the_rules_hash_changes_with_a_bypass_of_governance_and_not_with_its_absence() -> None:
+    all_of_it = {"versions": "all"}
+    assert parse(all_of_it | {"bypass_governance": False}).rules_hash == parse(all_of_it).rules_hash
+    assert parse(all_of_it | {"bypass_governance": True}).rules_hash != parse(all_of_it).rules_hash
 
 
 def test_the_rules_hash_of_a_release_is_the_one_that_ledgers_already_hold() -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 class Final(str, Enum):
@@ -119,7 +123,8 @@ class Outcome:
     ``reason`` is set for ``kept`` alone. ``code`` and ``message`` are the store's own words. ``whole_request``
     says that the request failed as one, so that no object of it is to blame. ``retry_after`` is how many seconds
     the store asks to be left alone. ``marker_version_id`` is set for ``deleted`` alone: the delete marker that a
-    delete without a version id has put on top of the key.
+    delete without a version id has put on top of the key. ``not_before`` may be set for ``locked``: until then the
+    store will not delete the version.
     """
 
     kind: Final | FailureClass
@@ -130,6 +135,7 @@ class Outcome:
     whole_request: bool = False
     retry_after: float = 0.0
     marker_version_id: str | None = None
+    not_before: datetime | None = None
 
     @property
     def is_final(self) -> bool:

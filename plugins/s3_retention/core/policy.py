@@ -27,7 +27,7 @@ from s3_retention.core.policy_parts import (
     Versions,
     Window,
 )
-from s3_retention.core.policy_types import StrictModel, Text, UtcTime, Whole
+from s3_retention.core.policy_types import Flag, StrictModel, Text, UtcTime, Whole
 from s3_retention.core.schedule import check_schedule
 from s3_retention.errors import PolicyError
 
@@ -57,7 +57,16 @@ __all__ = [
 DAG_PREFIX = "s3_retention_cleanup__"
 # What may not change without a new version: it decides which objects go, and when.
 _RULE_FIELDS = frozenset(
-    {"source", "select", "age", "keep", "timezone", "versions", "keep_newest_noncurrent"}
+    {
+        "source",
+        "select",
+        "versions",
+        "age",
+        "keep",
+        "keep_newest_noncurrent",
+        "bypass_governance",
+        "timezone",
+    }
 )
 
 
@@ -70,7 +79,7 @@ class RetentionPolicy(StrictModel):
     )
     version: Annotated[str, Field(strict=True), AfterValidator(rules.check_version)] = Field(
         description="Part of every operation id; raise it when source, select, versions, age, keep, "
-        "keep_newest_noncurrent or timezone change.",
+        "keep_newest_noncurrent, bypass_governance or timezone change.",
         json_schema_extra={"pattern": "^[A-Za-z0-9._-]{1,64}$"},
     )
     mode: Mode = Field(Mode.SIMULATE, description="simulate shows what would go; enforce deletes it.")
@@ -104,6 +113,11 @@ class RetentionPolicy(StrictModel):
         ge=1,
         description="How many noncurrent versions of each key are kept. For versions: noncurrent only.",
     )
+    bypass_governance: Flag = Field(
+        default=False,
+        description="Delete versions in spite of an Object Lock retention in mode GOVERNANCE; it takes a policy that "
+        "names versions.",
+    )
     window: Window = Window()
     batch: Batch = Batch()
     limits: Limits = Limits()
@@ -125,6 +139,8 @@ class RetentionPolicy(StrictModel):
         values = self.model_dump(mode="json", by_alias=True, include=set(_RULE_FIELDS), exclude_none=True)
         if self.versions is Versions.CURRENT:
             del values["versions"]
+        if not self.bypass_governance:
+            del values["bypass_governance"]
         canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
         return sha256(canonical.encode()).hexdigest()
 

@@ -198,6 +198,15 @@ def _noncurrent_of_none(policy: RetentionPolicy) -> Iterator[Fault]:
         )
 
 
+def _bypass_of_none(policy: RetentionPolicy) -> Iterator[Fault]:
+    if policy.bypass_governance and policy.versions == "current":
+        yield Fault(
+            ("bypass_governance",),
+            "is only for versions that are named: a delete marker goes over a locked one; remove it, or change "
+            "versions",
+        )
+
+
 def _keep_of_versions(policy: RetentionPolicy) -> Iterator[Fault]:
     if policy.keep is not None and policy.versions != "current":
         yield Fault(
@@ -215,4 +224,5 @@ _RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]
     (frozenset({"schedule", "deadline"}), _deadline_of_no_tick),
     (frozenset({"versions", "keep_newest_noncurrent"}), _noncurrent_of_none),
     (frozenset({"versions", "keep"}), _keep_of_versions),
+    (frozenset({"versions", "bypass_governance"}), _bypass_of_none),
 )

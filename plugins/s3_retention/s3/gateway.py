@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from s3_retention.core.condition import Guard
 from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.outcome import STOPS_BATCH, FailureClass, Final, Outcome
 from s3_retention.errors import ListingError, ListingRefusedError
@@ -18,9 +17,10 @@ from s3_retention.s3.answers import (
     outcome_of_error,
     request_id_of,
 )
-from s3_retention.s3.deletes import delete_alone, delete_together
+from s3_retention.s3.deletes import BY_ETAG, delete_alone, delete_together
 from s3_retention.s3.keys import NOT_SENDABLE, is_sendable, refuse_unsent, xml_can_carry
 from s3_retention.s3.limits import RetryLimits
+from s3_retention.s3.locks import settle_locks
 from s3_retention.s3.parsing import quicken
 from s3_retention.s3.recheck import outcome_by_look, recheck
 from s3_retention.s3.version_listing import ask_versioning, list_histories, look_at_marker
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
+    from s3_retention.core.condition import Guard
     from s3_retention.core.objects import ListedVersion, Versioning
 
 MAX_CHUNK = 1000
 """Keys of one DeleteObjects request (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html)."""
-BY_ETAG = Guard()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +176,10 @@ class S3Gateway:
         if together:
             send = self._delete_rechecked if guard.looks_first else self._delete_together
             outcomes.update(zip(together, send([targets[place] for place in together], guard), strict=True))
-        return [outcomes[place] for place in range(len(targets))]
+        return settle_locks(self, targets, [outcomes[place] for place in range(len(targets))])
 
     def _delete_together(self, targets: Sequence[ObjectFacts], guard: Guard) -> list[Outcome]:
-        answers = delete_together(self.client, targets, sends_etag=guard.sends_etag)
+        answers = delete_together(self.client, targets, guard=guard)
         return self._settle_by_looks(targets, answers)
 
     def _delete_alone(self, facts: ObjectFacts, guard: Guard) -> Outcome:
@@ -188,7 +188,7 @@ class S3Gateway:
             (part,) = recheck(self, [facts])
             if (ended := part[0]) is not None:
                 return ended
-        answer = delete_alone(self.client, facts, sends_etag=guard.sends_etag)
+        answer = delete_alone(self.client, facts, guard=guard)
         return self._settle_by_looks([facts], [answer])[0]
 
     def _delete_rechecked(self, targets: Sequence[ObjectFacts], guard: Guard) -> list[Outcome]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from os.path import commonprefix
 from typing import TYPE_CHECKING
 
-from s3_retention.core.objects import ObjectFacts
+from s3_retention.core.objects import NULL_VERSION, ObjectFacts
 from s3_retention.core.outcome import FailureClass, Final, Outcome
 from s3_retention.errors import ListingError
 
@@ -95,7 +95,12 @@ def _looks(gateway: S3Gateway, targets: Sequence[ObjectFacts], places: Sequence[
 
 
 def is_same_incarnation(planned: ObjectFacts, found: ObjectFacts) -> bool:
-    """Say whether a look found what the plan saw; times are compared in whole seconds, as HEAD has them."""
+    """Say whether a look found what the plan saw; times are compared in whole seconds, as HEAD has them.
+
+    A version is known by its id: on some stores a lock changes its time. The null version is not: see ``NULL_VERSION``.
+    """
+    if planned.ref.version_id not in (None, NULL_VERSION) and planned.ref == found.ref:
+        return True
     return (
         planned.etag == found.etag
         and planned.size == found.size

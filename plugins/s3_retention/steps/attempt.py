@@ -59,7 +59,11 @@ def run(
         if (outcome := decided.get(command.command_id)) is not None
     ]
     num_failed = Counter(outcome.kind.value for _, outcome, _ in attempted if not outcome.is_final)
-    guard = Guard.of(condition, rechecks_time=policy.batch.recheck is Recheck.TIME)
+    guard = Guard.of(
+        condition,
+        rechecks_time=policy.batch.recheck is Recheck.TIME,
+        bypasses_governance=policy.bypass_governance,
+    )
     first = [command for command in rest if command.command_id not in versions.beneath]
     done = delete_with_retries(gateway, first, guard, limits)
     attempted += done.attempted

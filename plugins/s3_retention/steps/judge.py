@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from s3_retention.core.objects import Versioning
 from s3_retention.core.policy_parts import Versions
 from s3_retention.core.verdict import Decider
 from s3_retention.core.versions import VersionDecider
@@ -38,9 +39,18 @@ def judged_pages(
 
 
 def _versioned(source: CandidateSource, policy: RetentionPolicy) -> VersionSource:
-    if isinstance(source, VersionSource) and source.ask_versioning().status != "Never":
-        return source
-    raise PlanRefusedError(
-        f"{policy.name}.yaml: versions = {policy.versions.value}: bucket {policy.source.bucket} has no versions; write "
-        "versions: current, or switch versioning on in the bucket; nothing was planned"
-    )
+    where = f"{policy.name}.yaml: versions = {policy.versions.value}: bucket {policy.source.bucket}"
+    versioning = source.ask_versioning() if isinstance(source, VersionSource) else Versioning("Never")
+    if not isinstance(source, VersionSource) or versioning.status == "Never":
+        raise PlanRefusedError(
+            f"{where} has no versions; write versions: current, or switch versioning on in the bucket; nothing was "
+            "planned"
+        )
+    if versioning.needs_mfa:
+        # https://docs.aws.amazon.com/AmazonS3/latest/userguide/MultiFactorAuthenticationDelete.html
+        raise PlanRefusedError(
+            f"{where} has MFA delete: each delete that names a version takes a code from the device of the bucket's "
+            "owner, which no schedule can give; write versions: current, or have the owner switch MFA delete off; "
+            "nothing was planned"
+        )
+    return source
