@@ -206,6 +206,8 @@ STALLS: dict[str, tuple[str, ...]] = {
 """Where a process stands still past its lease. Not inside of a transaction: there the ledger ends its session."""
 
 NO_SEAM = {
+    "aborted_uploads.insert_aborted_uploads": "one statement of its own, after aborts that cannot be taken back: what "
+    "is lost with it is a row, and the upload is gone",
     "batches.renew_batch": "lengthens a lease and nothing else, when a third of it has gone by",
     "request_rates.slow_down": "in the settle of a throttled answer; a rate that is lost with it is halved at the next",
     "late_runs.insert_late_run": "one statement of its own, called by Airflow's triggerer and by no pipeline",

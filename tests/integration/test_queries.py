@@ -60,13 +60,13 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     ([1], "attempts earlier_generations finding_ids generations interval_ids quarantine_ids sizes"),
     ([Jsonb({})], "details"),
     ([timedelta(0)], "safety_delays"),
-    ([NOW], "befores due_ats last_modified_ats not_befores"),
+    ([NOW], "befores due_ats initiated_ats last_modified_ats not_befores"),
     ([b"x" * 32], "command_ids operation_ids"),
     (
         ["text"],
         (
             "buckets causes codes etags failure_classes group_keys keys kinds marker_version_ids messages outcomes "
-            "policies reasons request_ids run_ids subjects tenants version_ids"
+            "policies reasons request_ids run_ids subjects tenants upload_ids version_ids"
         ),
     ),
 )

@@ -50,5 +50,14 @@ class Versioning:
     needs_mfa: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A multipart upload that has been begun and not ended; ``initiated_at`` is aware."""
+
+    key: str
+    upload_id: str
+    initiated_at: datetime
+
+
 NULL_VERSION = "null"
 """The id of what was written without versions. It names no incarnation: another upload takes its place."""

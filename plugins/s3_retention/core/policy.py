@@ -118,6 +118,10 @@ class RetentionPolicy(StrictModel):
         description="Delete versions in spite of an Object Lock retention in mode GOVERNANCE; it takes a policy that "
         "names versions.",
     )
+    abort_incomplete_after: Annotated[Duration, AfterValidator(rules.check_positive)] | None = Field(
+        None,
+        description="Abort multipart uploads of selected keys that began so long ago and never ended; null is never.",
+    )
     window: Window = Window()
     batch: Batch = Batch()
     limits: Limits = Limits()
@@ -185,9 +189,9 @@ def parse_policy(data: Mapping[str, Any], *, where: str, min_retention: timedelt
         # A fault in one section must not hide what is wrong between the others.
         sound = _sound_parts(data, broken)
         faults += rules.contradictions(sound, broken=broken)
-        faults += rules.below_floor(sound.age, min_retention) if "age" not in broken else ()
+        faults += rules.below_floor(sound, min_retention, broken=broken)
         raise PolicyError(format_faults(where, data, faults)) from None
-    floor = [*rules.below_floor(policy.age, min_retention)]
+    floor = [*rules.below_floor(policy, min_retention)]
     if floor:
         raise PolicyError(format_faults(where, data, floor))
     return policy

@@ -19,7 +19,7 @@ from s3_retention.core.selection import compile_regex, takes_every_key
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from s3_retention.core.policy import Age, RetentionPolicy
+    from s3_retention.core.policy import RetentionPolicy
 
 _MAX_KEY_BYTES = 1024
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html (general purpose buckets)
@@ -112,14 +112,18 @@ def check_date_regex(regex: str) -> str:
     return regex
 
 
-def below_floor(age: Age, min_retention: timedelta) -> Iterator[Fault]:
-    """Find a retention under the floor that is set for all policies."""
-    if age.retain < min_retention:
-        floor = spell_duration(min_retention)
-        yield Fault(
-            ("age", "retain"),
-            f"retention is under the floor of {floor}; raise it, or lower [s3_retention] min_retention",
-        )
+def below_floor(
+    policy: RetentionPolicy, min_retention: timedelta, *, broken: Collection[str] = ()
+) -> Iterator[Fault]:
+    """Find a retention under the floor that is set for all policies; ``broken`` as in ``contradictions``."""
+    floor = spell_duration(min_retention)
+    fix = f"is under the floor of {floor}; raise it, or lower [s3_retention] min_retention"
+    if "age" not in broken and policy.age.retain < min_retention:
+        yield Fault(("age", "retain"), f"retention {fix}")
+    # Beside a broken field, it is as the file has it.
+    age = policy.abort_incomplete_after
+    if isinstance(age, timedelta) and age < min_retention:
+        yield Fault(("abort_incomplete_after",), fix)
 
 
 def contradictions(policy: RetentionPolicy, *, broken: Collection[str] = ()) -> list[Fault]:
