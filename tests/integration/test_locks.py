@@ -20,7 +20,6 @@ from tests.integration.versioned import (
     OTHER,
     deliver,
     ledger,
-    mark,
     put,
     there,
     versioned_world,
@@ -169,20 +168,15 @@ def test_a_redrive_that_holds_the_row_is_not_overtaken_by_a_plan(locking: World)
     assert row["not_before"].replace(microsecond=0) == UNTIL
 
 
-def test_a_plan_that_is_refused_leaves_the_row_as_it_was(locking: World) -> None:
+def test_a_simulation_leaves_a_row_whose_lock_has_ended_as_it_was(locking: World) -> None:
     first, _ = put(locking, KEY, "1", "2")
     retain(locking, KEY, first)
     locking.clean()
     locking.set_clock(AFTER)
-    unlock(locking, first)
-    never = locking.under(limits={"allow_expire_everything": False})
-    locking.admin.delete_object(
-        Bucket=locking.bucket, Key=KEY, VersionId=next(one for _, one in there(locking) if one != first)
-    )
-    mark(locking, KEY)
     source = Timeless(locking.gateway, locking.bucket, "exports/")
-    assert plan.simulate(never.conn, source, never.policy).num_discovered == 1
+    assert plan.simulate(locking.conn, source, locking.policy).num_discovered == 1
     assert versions_waiting(locking) == {first: "locked"}
+    assert locking.rows("SELECT 1 FROM s3_retention.ledger_entries") == []
 
 
 def test_a_legal_hold_has_no_end_and_is_looked_at_again_after_a_day(locking: World) -> None:
