@@ -139,7 +139,7 @@ def no_end_told(answer: Mapping[str, Any]) -> Outcome:
 def facts_of_listed(bucket: str, prefix: str, entry: dict[str, Any], answer: dict[str, Any]) -> ObjectFacts:
     """Read one entry of a page. Raises ``ListingError`` for a key that was not asked for."""
     key: str = entry["Key"]
-    if answer.get("EncodingType") == "url":
+    if answer.get("EncodingType") == "url" and ("%" in key or "+" in key):
         try:
             key = unquote_plus(key, errors="strict")
         except UnicodeDecodeError:
@@ -167,25 +167,29 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
         return [nothing_said] * len(targets)
     # Some stores send an empty VersionId where there is none.
     asked = {(facts.ref.key, facts.ref.version_id) for facts in targets}
-    deleted = {_deleted_name(one, asked) for one in answer.get("Deleted", [])}
+    deleted = {
+        _deleted_name(one, asked)
+        if "DeleteMarkerVersionId" in one
+        else (one.get("Key"), one.get("VersionId") or None)
+        for one in answer.get("Deleted", [])
+    }
     errors = {(one.get("Key"), one.get("VersionId") or None): one for one in answer.get("Errors", [])}
+    # One value for all of them: most answers name nothing else.
+    done = Outcome(Final.DELETED, request_id=request_id)
+    not_told = Outcome(
+        FailureClass.UNKNOWN,
+        code="NoAnswerForKey",
+        message="the store's answer names the key neither as deleted nor as failed, or as both",
+        request_id=request_id,
+    )
     outcomes = []
     for facts in targets:
         name = (facts.ref.key, facts.ref.version_id)
         error = errors.get(name)
         if error is not None and name not in deleted:
             outcomes.append(outcome_of_entry(error, request_id=request_id))
-        elif error is None and name in deleted:
-            outcomes.append(Outcome(Final.DELETED, request_id=request_id))
         else:
-            outcomes.append(
-                Outcome(
-                    FailureClass.UNKNOWN,
-                    code="NoAnswerForKey",
-                    message="the store's answer names the key neither as deleted nor as failed, or as both",
-                    request_id=request_id,
-                )
-            )
+            outcomes.append(done if error is None and name in deleted else not_told)
     return outcomes
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from s3_retention.core.outcome import FailureClass, Final, Outcome
 from s3_retention.s3.answers import STORE_ERRORS, join, outcome_of_error, request_id_of
+from s3_retention.s3.request_body import Identifiers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ def delete_together(
             client.delete_objects(
                 Bucket=targets[0].ref.bucket,
                 Delete={
-                    "Objects": [_identifier(facts, sends_etag=sends_etag) for facts in targets],
+                    "Objects": Identifiers(_identifier(facts, sends_etag=sends_etag) for facts in targets),
                     "Quiet": False,
                 },
             )
