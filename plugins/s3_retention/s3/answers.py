@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
@@ -170,7 +171,7 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
     deleted = {
         _deleted_name(one, asked)
         if "DeleteMarkerVersionId" in one
-        else (one.get("Key"), one.get("VersionId") or None)
+        else (one.get("Key"), one.get("VersionId") or None): one
         for one in answer.get("Deleted", [])
     }
     errors = {(one.get("Key"), one.get("VersionId") or None): one for one in answer.get("Errors", [])}
@@ -188,8 +189,11 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
         error = errors.get(name)
         if error is not None and name not in deleted:
             outcomes.append(outcome_of_entry(error, request_id=request_id))
+        elif error is None and name in deleted:
+            marker = deleted[name].get("DeleteMarkerVersionId") if facts.ref.version_id is None else None
+            outcomes.append(replace(done, marker_version_id=marker) if marker else done)
         else:
-            outcomes.append(done if error is None and name in deleted else not_told)
+            outcomes.append(not_told)
     return outcomes
 
 

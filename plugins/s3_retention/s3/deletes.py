@@ -57,10 +57,12 @@ def delete_alone(client: S3Client, facts: ObjectFacts, *, sends_etag: bool = Tru
     elif sends_etag and facts.etag is not None:
         arguments["IfMatch"] = facts.etag
     try:
-        answer = client.delete_object(**arguments)
+        answer: dict[str, Any] = dict(client.delete_object(**arguments))
     except STORE_ERRORS as error:
         return outcome_of_error(error, whole_request=False)
-    return Outcome(Final.DELETED, request_id=request_id_of(dict(answer)))
+    # The id is that of the marker which was added; where a version was named, it is that one's own.
+    marker = answer.get("VersionId") if facts.ref.version_id is None and answer.get("DeleteMarker") else None
+    return Outcome(Final.DELETED, request_id=request_id_of(answer), marker_version_id=marker or None)
 
 
 def _identifier(facts: ObjectFacts, *, sends_etag: bool) -> Any:
