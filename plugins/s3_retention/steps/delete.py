@@ -120,12 +120,13 @@ def _deliver(
     store = TargetStore.open(conn, gateway, policy)
     feed = Feed(conn, batch, store.paced, policy.batch.rate, limits.clock)
     heartbeat = policy.window.lease.total_seconds() / HEARTBEATS_PER_LEASE
-    in_flight: set[Future[Attempt]] = set()
+    in_flight: dict[Future[Attempt], int | None] = {}
     with ThreadPoolExecutor(max_workers=policy.batch.parallel, thread_name_prefix="delete") as pool:
         while True:
             room = policy.batch.parallel if store.condition else 1
             while not delivered.is_ending and len(in_flight) < room and (delivery := feed.take()):
-                in_flight.add(pool.submit(attempt.run, gateway, policy, delivery, limits, store.condition))
+                sent = pool.submit(attempt.run, gateway, policy, delivery, limits, store.condition)
+                in_flight[sent] = delivery.chunk_id
             # Not by the seconds that are left: the turn may come between two looks at the clock.
             is_waiting = feed.has_upcoming and not delivered.is_ending and len(in_flight) < room
             if not in_flight and delivered.broken is not None:
@@ -134,7 +135,7 @@ def _deliver(
                 return delivered
             patience = min(heartbeat, feed.seconds_to_turn) if is_waiting else heartbeat
             if in_flight:
-                done, in_flight = wait(in_flight, timeout=patience, return_when=FIRST_COMPLETED)
+                done, _ = wait(in_flight, timeout=patience, return_when=FIRST_COMPLETED)
             else:
                 done = set()
                 limits.sleep(patience)
@@ -144,20 +145,30 @@ def _deliver(
                     batches.renew(conn, batch, lease=policy.window.lease)
             # What came back is settled before anything that broke is raised: the store has acted on it.
             broken = [future for future in done if future.exception() is not None]
-            for future in done - set(broken):
+            for future in done:
+                chunk_id = in_flight.pop(future)
+                if future in broken:
+                    continue
                 came = future.result()
                 with transaction(conn):
-                    _settle(conn, batch, came, holder, policy.window.lease)
+                    _settle(conn, batch, chunk_id, came, holder, policy.window.lease)
                     store.learn(conn, came)
                 delivered.count(outcome for _, outcome, _ in came.attempted)
             if broken:
                 delivered.broken = delivered.broken or broken[0].exception()
 
 
-def _settle(conn: Connection, batch: ClaimedBatch, came: Attempt, holder: Holder, lease: timedelta) -> None:
+def _settle(
+    conn: Connection,
+    batch: ClaimedBatch,
+    chunk_id: int | None,
+    came: Attempt,
+    holder: Holder,
+    lease: timedelta,
+) -> None:
     final = [one for one in came.attempted if one[1].is_final]
     failed = [one for one in came.attempted if not one[1].is_final]
-    ledger_entries.settle(conn, batch, final, lease=lease)
+    ledger_entries.settle(conn, batch, final, chunk_id=chunk_id, lease=lease, is_whole=not failed)
     if batch.kind == "redrive":
         quarantine.resolve(conn, batch_id=batch.batch_id, settled=final, holder=holder)
     if failed:
