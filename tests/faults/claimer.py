@@ -99,7 +99,9 @@ class Late:
             raise ClaimLostError  # others had it all done by now
         done = Outcome(Final.DELETED, request_id=LATE)
         chunk_id, *_ = chunks.list_open(world.conn, batch_id=batch.batch_id)
-        settled = [(one, done, 1) for one in chunks.list_unfinished(world.conn, chunk_id=chunk_id)]
+        settled = [
+            (one, done, 1) for one in chunks.list_unfinished(world.conn, chunk_id=chunk_id, fence=batch.fence)
+        ]
         return cls(interval_id, fence, batch, chunk_id, settled)
 
     def is_taken_over(self, conn: Connection) -> bool:

@@ -5,9 +5,10 @@ WHERE chunks.batch_id = %(batch_id)s AND chunks.closed_at IS NULL
 ORDER BY chunks.chunk_number;
 
 -- name: load_unfinished_commands
--- The anti-join with which every delivery begins: planned, and neither settled nor in quarantine. The chunk as
--- it is, with the places of what is unfinished in it and their two ids, 64 bytes each: a row for each command
--- would cost the worker more than the delete.
+-- The anti-join with which every delivery begins: planned, and neither settled nor in quarantine. Under the
+-- first fence of a batch nothing can be: only a claim or a sweep settles or parks, and each raises the fence.
+-- The chunk as it is, with the places of what is unfinished in it and their two ids, 64 bytes each: a row for
+-- each command would cost the worker more than the delete.
 SELECT
     chunks.interval_id,
     chunks.generation,
@@ -28,15 +29,23 @@ SELECT
 FROM s3_retention.chunks
 CROSS JOIN LATERAL (
     SELECT
-        min(unfinished.policy_version) AS policy_version,
-        array_agg(unfinished.place) AS places,
-        string_agg(unfinished.command_id || unfinished.operation_id, ''::bytea) AS ids,
-        array_agg(unfinished.place) FILTER (WHERE failures.num_attempts IS NOT NULL) AS failed_places,
+        min(planned.policy_version) AS policy_version,
+        array_agg(planned.place) AS places,
+        string_agg(planned.command_id || planned.operation_id, ''::bytea) AS ids,
+        array_agg(planned.place) FILTER (WHERE failures.num_attempts IS NOT NULL) AS failed_places,
         array_agg(failures.num_attempts) FILTER (WHERE failures.num_attempts IS NOT NULL) AS attempts
-    FROM s3_retention.unfinished_commands AS unfinished
+    FROM s3_retention.commands AS planned
     LEFT JOIN s3_retention.failures
-        ON unfinished.batch_id = failures.batch_id AND unfinished.command_id = failures.command_id
-    WHERE unfinished.chunk_id = chunks.chunk_id
+        ON planned.batch_id = failures.batch_id AND planned.command_id = failures.command_id
+    WHERE
+        planned.chunk_id = chunks.chunk_id
+        AND (
+            %(is_first)s::boolean
+            OR planned.place IN (
+                SELECT unfinished.place FROM s3_retention.unfinished_commands AS unfinished
+                WHERE unfinished.chunk_id = %(chunk_id)s
+            )
+        )
     HAVING count(*) > 0
 ) AS todo
 WHERE chunks.chunk_id = %(chunk_id)s;

@@ -70,7 +70,7 @@ own AS (
     FROM dealt
     INNER JOIN s3_retention.ledger_entries AS entry
         ON dealt.batch_id = entry.batch_id AND dealt.interval_id = entry.interval_id
-    GROUP BY dealt.batch_id, dealt.num_commands, entry.outcome, entry.reason
+    GROUP BY 1, 2, 3, dealt.num_commands
 ),
 
 standing AS (
@@ -96,11 +96,12 @@ standing AS (
             WHEN entry.outcome IS NULL THEN coalesce(parked.failure_class, dealt.stopped_class)
             ELSE entry.reason
         END AS detail,
-        count(*) AS num_objects,
-        sum(commands.size) AS num_bytes,
-        count(*) FILTER (
-            WHERE parked.failure_class IS NOT NULL OR entry.settled_at >= dealt.dealt_at
-        ) AS num_drained
+        1 AS num_objects,
+        commands.size AS num_bytes,
+        CASE
+            WHEN parked.failure_class IS NOT NULL OR entry.settled_at >= dealt.dealt_at THEN 1
+            ELSE 0
+        END AS num_drained
     FROM dealt
     INNER JOIN s3_retention.commands ON dealt.batch_id = commands.batch_id
     LEFT JOIN LATERAL (
@@ -126,7 +127,6 @@ standing AS (
         OFFSET 0 -- noqa: AM09
     ) AS parked ON TRUE
     WHERE dealt.batch_id NOT IN (SELECT own.batch_id FROM own WHERE own.is_whole)
-    GROUP BY 1, 2
 )
 
 SELECT
@@ -136,8 +136,8 @@ SELECT
     sum(standing.num_bytes) AS num_bytes,
     sum(standing.num_drained)::bigint AS num_drained
 FROM standing
-GROUP BY standing.outcome, standing.detail
-ORDER BY standing.outcome, standing.detail;
+GROUP BY 1, 2
+ORDER BY 1, 2;
 
 -- name: count_redriven_commands
 -- Where each row that a redrive run took stands; what it returned is told by its own events.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.steps import attempt
 from s3_retention.steps.breaker import Delivered, find_brake
+from s3_retention.steps.collecting import collects_rarely
 from s3_retention.steps.feed import Feed
 from s3_retention.steps.target_store import TargetStore
 from s3_retention.store import batches, failed_attempts, failures, ledger_entries, quarantine
@@ -64,6 +65,7 @@ def stop(
             batches.stop(conn, batch, stopped_class=stopped_class, stopped_message=stopped_message)
 
 
+@collects_rarely()
 def run(
     conn: Connection,
     gateway: S3Gateway,

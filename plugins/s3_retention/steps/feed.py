@@ -74,7 +74,7 @@ def _deliveries(conn: Connection, batch: ClaimedBatch) -> Iterator[Delivery]:
             after_id = max(command.quarantine_id or 0 for command in commands)
             yield load_delivery(conn, commands, chunk_id=None)
     for chunk_id in chunks.list_open(conn, batch_id=batch.batch_id):
-        commands = chunks.list_unfinished(conn, chunk_id=chunk_id)
+        commands = chunks.list_unfinished(conn, chunk_id=chunk_id, fence=batch.fence)
         if commands:
             yield load_delivery(conn, commands, chunk_id=chunk_id)
 

@@ -43,9 +43,12 @@ def list_open(conn: Connection, *, batch_id: int) -> list[int]:
     return [row["chunk_id"] for row in rows]
 
 
-def list_unfinished(conn: Connection, *, chunk_id: int) -> list[DeleteCommand]:
-    """List the commands of a chunk that are neither settled nor in quarantine: at most 1,000."""
-    row = fetch_arrays(conn, "chunks", "load_unfinished_commands", chunk_id=chunk_id)
+def list_unfinished(conn: Connection, *, chunk_id: int, fence: int) -> list[DeleteCommand]:
+    """List the commands of a chunk that are neither settled nor in quarantine: at most 1,000.
+
+    ``fence`` is that of the claim on its batch: nothing was, before the first one.
+    """
+    row = fetch_arrays(conn, "chunks", "load_unfinished_commands", chunk_id=chunk_id, is_first=fence == 1)
     if row is None:
         return []
     bucket, interval_id, generation = row["bucket"], row["interval_id"], row["generation"]
