@@ -30,10 +30,12 @@ FROM s3_retention.chunks
 CROSS JOIN LATERAL (
     SELECT
         min(planned.policy_version) AS policy_version,
-        array_agg(planned.place) AS places,
-        string_agg(planned.command_id || planned.operation_id, ''::bytea) AS ids,
-        array_agg(planned.place) FILTER (WHERE failures.num_attempts IS NOT NULL) AS failed_places,
-        array_agg(failures.num_attempts) FILTER (WHERE failures.num_attempts IS NOT NULL) AS attempts
+        array_agg(planned.place ORDER BY planned.place) AS places,
+        string_agg(planned.command_id || planned.operation_id, ''::bytea ORDER BY planned.place) AS ids,
+        array_agg(planned.place ORDER BY planned.place)
+        FILTER (WHERE failures.num_attempts IS NOT NULL) AS failed_places,
+        array_agg(failures.num_attempts ORDER BY planned.place)
+        FILTER (WHERE failures.num_attempts IS NOT NULL) AS attempts
     FROM s3_retention.commands AS planned
     LEFT JOIN s3_retention.failures
         ON planned.batch_id = failures.batch_id AND planned.command_id = failures.command_id

@@ -126,7 +126,10 @@ standing AS (
             AND quarantine.resolved_at IS NULL
         OFFSET 0 -- noqa: AM09
     ) AS parked ON TRUE
-    WHERE dealt.batch_id NOT IN (SELECT own.batch_id FROM own WHERE own.is_whole)
+    WHERE NOT EXISTS (
+        SELECT 1 FROM own
+        WHERE own.batch_id = dealt.batch_id AND own.is_whole
+    )
 )
 
 SELECT
