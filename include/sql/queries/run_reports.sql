@@ -43,9 +43,9 @@ ORDER BY 1 DESC
 LIMIT %(max_rows)s;
 
 -- name: count_cleanup_commands
--- Where each command dealt to a cleanup run stands: the left side of the balance is what the plan has put into
+-- Where each command dealt to a cleanup run stands: the left side of the balance is what the plan put into
 -- the batch, the right side comes from ledger and quarantine. A batch whose own entries are as many as its
--- commands is counted by them; in any other each command is looked up, since a redrive may have settled it.
+-- commands is counted by them; in any other each command is looked up: a redrive may have settled it.
 -- Drained is what has ended since the batch was dealt to the run. OFFSET 0: see the view unfinished_commands.
 WITH dealt AS (
     SELECT
@@ -63,6 +63,7 @@ own AS (
         dealt.batch_id,
         entry.outcome,
         entry.reason,
+        dealt.num_commands,
         count(*) AS num_objects,
         sum(entry.size) AS num_bytes,
         count(*) FILTER (WHERE entry.settled_at >= dealt.dealt_at) AS num_drained,
@@ -70,7 +71,7 @@ own AS (
     FROM dealt
     INNER JOIN s3_retention.ledger_entries AS entry
         ON dealt.batch_id = entry.batch_id AND dealt.interval_id = entry.interval_id
-    GROUP BY 1, 2, 3, dealt.num_commands
+    GROUP BY 1, 2, 3, 4
 ),
 
 standing AS (
