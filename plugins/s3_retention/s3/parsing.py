@@ -87,7 +87,9 @@ def _take_out(
     if response["status_code"] != _OK or not response["body"]:
         return
     try:
-        root = ET.fromstring(response["body"])  # noqa: S314 - the parser and the body are those of botocore
+        # As botocore does: UTF-8, whatever the XML declaration says.
+        parser = ET.XMLParser(target=ET.TreeBuilder(), encoding="utf-8")  # noqa: S314 - it has read this body so far
+        root = ET.XML(response["body"], parser=parser)
         space, brace, name = root.tag.rpartition("}")
         if name != root_tag:
             return
@@ -106,8 +108,9 @@ def _take_out(
             member, readers = known[child.tag]
             found.setdefault(member, []).append(_read(child, readers))
         root[:] = rest
-        body = ET.tostring(root)
-    except (ET.ParseError, ValueError, _UnexpectedError):
+        # A carriage return that was written as a reference would be read as a line feed when it is written as such.
+        body = ET.tostring(root).replace(b"\r", b"&#13;")
+    except (ET.ParseError, ValueError, RecursionError, _UnexpectedError):
         return
     response["body"] = body
     parsed.update(found)
