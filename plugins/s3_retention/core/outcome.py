@@ -117,8 +117,8 @@ class Outcome:
     """What one attempt did to one object.
 
     ``reason`` is set for ``kept`` alone. ``code`` and ``message`` are the store's own words. ``whole_request``
-    says that the request failed as one, so that no object of it is to blame. ``retry_after`` is how many seconds
-    the store asks to be left alone.
+    says that the request failed as one, so that no object of it is to blame, also where a look has settled it
+    since. ``retry_after`` is how many seconds the store asks to be left alone.
     """
 
     kind: Final | FailureClass

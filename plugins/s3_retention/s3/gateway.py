@@ -229,11 +229,11 @@ def _may_pass(answer: dict[str, Any] | Outcome) -> bool:
 def _by_look(planned: ObjectFacts, outcome: Outcome, found: ObjectFacts | Outcome) -> Outcome:
     if isinstance(found, Outcome):
         if found.is_final:
-            return replace(outcome, kind=found.kind, whole_request=False)
+            return replace(outcome, kind=found.kind)
         # The look failed too. Where the whole request went unanswered, the store is at fault, not the key.
         kind = FailureClass.UNKNOWN if found.is_retried else found.kind
         return replace(found, kind=kind, whole_request=outcome.whole_request)
     if not is_same_incarnation(planned, found):
-        return replace(outcome, kind=Final.CHANGED, whole_request=False)
+        return replace(outcome, kind=Final.CHANGED)
     # Still there as planned: the store did not act, or refused a condition that holds.
     return replace(outcome, kind=FailureClass.CONFLICT if outcome.is_final else FailureClass.UNKNOWN)

@@ -76,8 +76,9 @@ def _probe(gateway: S3Gateway, command: DeleteCommand, limits: RetryLimits) -> P
     (outcome,) = gateway.delete_chunk([wrong], guard=_BY_ETAG)
     if outcome.kind in (FailureClass.MALFORMED, FailureClass.UNSUPPORTED):
         return Probe(EtagCondition.REFUSED if _is_there(gateway, command.facts, limits) else None)
-    # By its own words: an object that is still there after no answer at all proves nothing.
-    if classify(outcome.code or "") is Final.CHANGED:
+    # By the store's own words on this key: an object that is still there after no answer at all proves nothing, and
+    # a request that is refused whole may have been refused by something before the store.
+    if classify(outcome.code or "") is Final.CHANGED and not outcome.whole_request:
         return Probe(EtagCondition.HONOURED if _is_there(gateway, command.facts, limits) else None)
     if outcome.kind is Final.DELETED:
         gone = look_with_retries(gateway, command.ref, limits)
