@@ -238,6 +238,24 @@ def test_a_keeper_that_the_store_would_not_show_fails_its_group_with_the_cause(w
     assert world.keys() == {old, new}
 
 
+def test_a_keeper_that_the_store_never_shows_fails_its_own_group_alone(world: World) -> None:
+    world = world.under(keep=KEEP_LATEST)
+    old = {f"exports/2020-0{month}/{name}.json" for month in range(1, 6) for name in "abc"}
+    kept = {f"exports/2020-06/{name}.json" for name in "abc"}
+    world.put(*old, *kept)
+    (batch,) = world.planned().batches
+    real = world.gateway.client.head_object
+
+    def damaged(**arguments: Any) -> Any:
+        if arguments["Key"] == "exports/2020-06/b.json":
+            raise refusal("500", 500)
+        return real(**arguments)
+
+    result = world.through(faulty_gateway(world.gateway, head_object=damaged)).delete(batch)
+    assert (result.num_by_outcome, result.num_failed, result.stopped_class) == ({"deleted": 10}, 5, None)
+    assert world.keys() == kept | {key for key in old if key.endswith("b.json")}
+
+
 def test_one_denied_object_of_1000_costs_one_object(world: World) -> None:
     keys = [f"exports/2020-01/customer-{number:04d}.json" for number in range(1000)]
     denied = keys[417]

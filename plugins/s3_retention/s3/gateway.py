@@ -132,7 +132,11 @@ class S3Gateway:
             fault = outcome_of_error(error, whole_request=False)
             if fault.code in ("404", "NoSuchKey", "NoSuchVersion"):
                 return self._absent_or_no_bucket(ref.bucket, fault)
-            return self._why_refused(ref.bucket, fault) if fault.code in ("400", "403") else fault
+            if fault.code in ("400", "403"):
+                why = self._why_refused(ref.bucket, fault)
+                # The store takes requests, but not this one: as of an object that needs its customer's key (SSE-C).
+                return replace(why, kind=FailureClass.MALFORMED) if why.code == "400" else why
+            return fault
         size, modified_at = answer.get("ContentLength"), answer.get("LastModified")
         if size is None or modified_at is None:
             # Python takes the end of a connection for the end of the headers: this answer may have broken off.
