@@ -23,10 +23,22 @@ from s3_retention.core.outcome import FailureClass, Final, Outcome, classify
 from s3_retention.errors import ListingError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-STORE_ERRORS = (ClientError, BotoCoreError, ResponseParserError)
-"""All that a call can raise: the last one, for an answer that is cut or no XML, is neither of the others."""
+StoreError = (
+    ClientError | BotoCoreError | ResponseParserError | ValueError | TypeError | RuntimeError | OverflowError
+)
+STORE_ERRORS = (
+    ClientError,
+    BotoCoreError,
+    ResponseParserError,
+    ValueError,
+    TypeError,
+    RuntimeError,
+    OverflowError,
+)
+"""All that a call can raise. An answer that is cut or no XML is a ``ResponseParserError``, which is no
+``BotoCoreError``; one in which a number or a time is none, or comes twice, is whatever Python raises over it."""
 
 MAX_MESSAGE = 500
 """Characters of a store's message that are kept."""
@@ -51,7 +63,7 @@ def retry_after_of(answer: Mapping[str, Any]) -> float:
     headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     milliseconds = str(headers.get("x-amz-retry-after", "")).strip()
     if milliseconds.isdecimal():
-        return int(milliseconds) / 1000
+        return float(milliseconds) / 1000
     asked_for = str(headers.get("retry-after", "")).strip()
     if asked_for.isdecimal():
         return float(asked_for)
@@ -63,7 +75,7 @@ def retry_after_of(answer: Mapping[str, Any]) -> float:
 def _http_date(text: str) -> datetime | None:
     try:
         at = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return at if at.tzinfo is not None else None  # "-0000" names no zone (RFC 5322, 3.3)
 
@@ -73,9 +85,7 @@ def clock_of(answer: Mapping[str, Any]) -> datetime | None:
     return _http_date(str(answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date", "")))
 
 
-def outcome_of_error(
-    error: ClientError | BotoCoreError | ResponseParserError, *, whole_request: bool
-) -> Outcome:
+def outcome_of_error(error: StoreError, *, whole_request: bool) -> Outcome:
     """Class an error that botocore raised.
 
     A broken connection or answer is ``unknown``: the store may have acted. Only where the request cannot have
@@ -137,8 +147,12 @@ def no_end_told(answer: Mapping[str, Any]) -> Outcome:
 
 
 def facts_of_listed(bucket: str, prefix: str, entry: dict[str, Any], answer: dict[str, Any]) -> ObjectFacts:
-    """Read one entry of a page. Raises ``ListingError`` for a key that was not asked for."""
-    key: str = entry["Key"]
+    """Read one entry of a page. Raises ``ListingError`` for a key that was not asked for, or an entry that is none."""
+    key, etag, size, modified_at = (entry.get(name) for name in ("Key", "ETag", "Size", "LastModified"))
+    if not (isinstance(key, str) and isinstance(size, int) and isinstance(modified_at, datetime)):
+        raise ListingError(
+            f"listing s3://{bucket}/{prefix} gave an object without one key, size and time: {entry!r:.200}"
+        )
     if answer.get("EncodingType") == "url":
         try:
             key = unquote_plus(key, errors="strict")
@@ -147,7 +161,7 @@ def facts_of_listed(bucket: str, prefix: str, entry: dict[str, Any], answer: dic
             key = unquote_plus(key, errors="surrogateescape")
     if not key.startswith(prefix):
         raise ListingError(f"listing s3://{bucket}/{prefix} named a key outside the prefix: {key!r}")
-    return ObjectFacts(ObjectRef(bucket, key), entry.get("ETag"), entry["Size"], entry["LastModified"])
+    return ObjectFacts(ObjectRef(bucket, key), etag if isinstance(etag, str) else None, size, modified_at)
 
 
 def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome]:
@@ -167,8 +181,10 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
         return [nothing_said] * len(targets)
     # Some stores send an empty VersionId where there is none.
     asked = {(facts.ref.key, facts.ref.version_id) for facts in targets}
-    deleted = {_deleted_name(one, asked) for one in answer.get("Deleted", [])}
-    errors = {(one.get("Key"), one.get("VersionId") or None): one for one in answer.get("Errors", [])}
+    deleted = {_deleted_name(one, asked) for one in _readable(answer.get("Deleted", []))}
+    errors = {
+        (one.get("Key"), one.get("VersionId") or None): one for one in _readable(answer.get("Errors", []))
+    }
     outcomes = []
     for facts in targets:
         name = (facts.ref.key, facts.ref.version_id)
@@ -187,6 +203,11 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
                 )
             )
     return outcomes
+
+
+def _readable(entries: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    # Where a tag comes twice in an entry, botocore gives a list of elements: which of them is meant, nobody knows.
+    return (one for one in entries if not any(isinstance(value, list) for value in one.values()))
 
 
 def _deleted_name(entry: Mapping[str, Any], asked: set[tuple[str, str | None]]) -> tuple[Any, str | None]:

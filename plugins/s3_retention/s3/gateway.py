@@ -137,12 +137,14 @@ class S3Gateway:
                 # The store takes requests, but not this one: as of an object that needs its customer's key (SSE-C).
                 return replace(why, kind=FailureClass.MALFORMED) if why.code == "400" else why
             return fault
-        size, modified_at = answer.get("ContentLength"), answer.get("LastModified")
-        if size is None or modified_at is None:
+        etag, size, modified_at = answer.get("ETag"), answer.get("ContentLength"), answer.get("LastModified")
+        if etag is None or size is None or modified_at is None:
             # Python takes the end of a connection for the end of the headers: this answer may have broken off.
-            missing = "NoContentLength" if size is None else "NoLastModified"
+            missing = next(
+                f"No{name}" for name in ("ContentLength", "LastModified", "ETag") if name not in answer
+            )
             return Outcome(FailureClass.UNKNOWN, code=missing, request_id=request_id_of(dict(answer)))
-        return ObjectFacts(ref, answer.get("ETag"), size, modified_at.replace(microsecond=0))
+        return ObjectFacts(ref, etag, size, modified_at.replace(microsecond=0))
 
     def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard = BY_ETAG) -> list[Outcome]:
         """Delete up to 1,000 objects of one bucket, each only if it is still what was planned.
