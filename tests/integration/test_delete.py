@@ -525,14 +525,28 @@ def test_what_other_threads_deleted_is_settled_before_a_broken_one_is_raised(wor
 
     def breaks(**arguments: Any) -> Any:
         if asked(arguments) == ["exports/2020-01/x.json"]:
-            raise RuntimeError("credentials were refreshed, and are still expired")
+            raise LookupError("a fault of ours")
         return world.gateway.client.delete_objects(**arguments)
 
     (batch,) = batches.list_of_run(world.conn, holder=Holder(CLEANUP, "run-1", "delete"))
-    with pytest.raises(RuntimeError):
+    with pytest.raises(LookupError):
         world.through(faulty_gateway(world.gateway, delete_objects=breaks)).delete(batch)
     assert set(world.outcomes().values()) == {"deleted"}
     assert len(world.outcomes()) == 2
+
+
+def test_credentials_that_are_expired_after_their_refresh_stop_the_batch_and_another_try_may_get_on(
+    world: World,
+) -> None:
+    world.put("exports/2020-01/a.json")
+    (batch,) = world.planned().batches
+    expired = RuntimeError("Credentials were refreshed, but the refreshed credentials are still expired.")
+    there = world.through(faulty_gateway(world.gateway, delete_objects=one_after_another(expired)))
+    result = there.delete(batch)
+    assert (result.stopped_class, result.may_pass) == ("auth", True)
+    world.sweep()
+    assert world.waiting() == {}
+    assert world.delete(batch, try_number=2).num_by_outcome == {"deleted": 1}
 
 
 def test_a_store_that_does_not_answer_looks_is_not_asked_for_every_group(world: World) -> None:

@@ -41,7 +41,10 @@ RETRIED_IN_TASK = frozenset(
 STOPS_BATCH = frozenset({FailureClass.CONFIG, FailureClass.AUTH, FailureClass.CLOCK})
 """No fault of an object: every further request would fail alike, so the batch stops."""
 
-_PASSES_WITH_NEW_CREDENTIALS = frozenset({"ExpiredToken", "TokenRefreshRequired"})
+STILL_EXPIRED = "CredentialsStillExpired"
+"""Our own code: new credentials were fetched, and are no better. No request was made."""
+
+_PASSES_WITH_NEW_CREDENTIALS = frozenset({"ExpiredToken", "TokenRefreshRequired", STILL_EXPIRED})
 
 _CODES: dict[str, FailureClass | Final] = {
     # https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html unless another source is named

@@ -19,7 +19,7 @@ from botocore.exceptions import (
 from botocore.parsers import ResponseParserError
 
 from s3_retention.core.objects import ObjectFacts, ObjectRef
-from s3_retention.core.outcome import FailureClass, Final, Outcome, classify
+from s3_retention.core.outcome import STILL_EXPIRED, FailureClass, Final, Outcome, classify
 from s3_retention.errors import ListingError
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ STORE_ERRORS = (
     OverflowError,
 )
 """All that a call can raise. An answer that is cut or no XML is a ``ResponseParserError``, which is no
-``BotoCoreError``; one in which a number or a time is none, or comes twice, is whatever Python raises over it."""
+``BotoCoreError``; one in which a number or a time is none, or comes twice, is whatever Python raises over it; and
+credentials that are expired after their refresh, too, are a ``RuntimeError``."""
 
 MAX_MESSAGE = 500
 """Characters of a store's message that are kept."""
@@ -108,6 +109,8 @@ def outcome_of_error(error: StoreError, *, whole_request: bool) -> Outcome:
             retry_after=retry_after_of(error.response),
         )
     kind = FailureClass.UNKNOWN
+    if isinstance(error, RuntimeError) and "credentials" in str(error):
+        return Outcome(FailureClass.AUTH, code=STILL_EXPIRED, whole_request=whole_request)
     if isinstance(error, _NEVER_LEFT):
         kind = FailureClass.TRANSIENT
     elif isinstance(error, _NO_IDENTITY):

@@ -6,7 +6,9 @@ A delivery may be the second, or the hundredth: it begins with what is unfinishe
 from __future__ import annotations
 
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from threading import Event
 from typing import TYPE_CHECKING
 
 from s3_retention.s3.limits import RetryLimits
@@ -121,7 +123,13 @@ def _deliver(
     feed = Feed(conn, batch, store.paced, policy.batch.rate, limits.clock)
     heartbeat = policy.window.lease.total_seconds() / HEARTBEATS_PER_LEASE
     in_flight: set[Future[Attempt]] = set()
-    with ThreadPoolExecutor(max_workers=policy.batch.parallel, thread_name_prefix="delete") as pool:
+    limits = replace(limits, ending=Event())
+    with (
+        ThreadPoolExecutor(max_workers=policy.batch.parallel, thread_name_prefix="delete") as pool,
+        ExitStack() as leaving,
+    ):
+        # Before the threads are waited for, whatever is raised: a worker whose claim is lost tries nothing again.
+        leaving.callback(limits.ending.set)
         while True:
             room = policy.batch.parallel if store.condition else 1
             while not delivered.is_ending and len(in_flight) < room and (delivery := feed.take()):
@@ -137,7 +145,7 @@ def _deliver(
                 done, in_flight = wait(in_flight, timeout=patience, return_when=FIRST_COMPLETED)
             else:
                 done = set()
-                limits.sleep(patience)
+                limits.pause(patience)
             if not done:
                 # The store takes its time: a live worker must not look like a dead one.
                 with transaction(conn):
@@ -152,6 +160,8 @@ def _deliver(
                 delivered.count(outcome for _, outcome, _ in came.attempted)
             if broken:
                 delivered.broken = delivered.broken or broken[0].exception()
+            if delivered.is_ending:
+                limits.ending.set()
 
 
 def _settle(conn: Connection, batch: ClaimedBatch, came: Attempt, holder: Holder, lease: timedelta) -> None:

@@ -55,10 +55,10 @@ def run(gateway: S3Gateway, commands: Sequence[DeleteCommand], limits: RetryLimi
             continue
         if not xml_can_carry(facts.ref.key):
             continue
-        if num_probed == MAX_PROBED:
+        if num_probed == MAX_PROBED or limits.ending.is_set():
             break
         num_probed += 1
-        if not _is_there(gateway, facts, limits):
+        if not _is_there(gateway, facts, limits) or limits.ending.is_set():
             continue
         probe = _probe(gateway, command, limits)
         if probe.condition is not None:
