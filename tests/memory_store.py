@@ -144,7 +144,7 @@ class MemoryStore:
                 code = fault.response["Error"]["Code"]
                 answer.setdefault("Errors", []).append(name | {"Code": code, "Message": "no"})
             elif not Delete.get("Quiet"):
-                answer.setdefault("Deleted", []).append(name)
+                answer.setdefault("Deleted", []).append(name | self._marker(bucket, key, version_id))
         return answer
 
     def delete_object(
@@ -153,7 +153,8 @@ class MemoryStore:
         fault = self._delete(self._bucket(Bucket), Key, VersionId, IfMatch)
         if fault is not None:
             raise fault
-        return _answer(status=204)
+        marker = self._marker(self._bucket(Bucket), Key, VersionId)
+        return _answer(status=204, **marker, VersionId=marker.get("DeleteMarkerVersionId", VersionId))
 
     def _delete(self, bucket: Held, key: str, version_id: str | None, etag: str | None) -> ClientError | None:
         of_key = bucket.versions.get(key, [])
@@ -170,6 +171,12 @@ class MemoryStore:
         else:
             bucket.add(key, Version(self._version_id(bucket), None))
         return None
+
+    def _marker(self, bucket: Held, key: str, version_id: str | None) -> dict[str, Any]:
+        """What an answer says of the marker that a delete without a version has put on top."""
+        if bucket.versioning is None or version_id is not None:
+            return {}
+        return {"DeleteMarker": True, "DeleteMarkerVersionId": bucket.versions[key][-1].version_id}
 
     def _bucket(self, name: str) -> Held:
         if name not in self.buckets:

@@ -81,7 +81,12 @@ PROMISES: tuple[Promise, ...] = (
     Promise("longest", "a key of 1,024 bytes", KEPT, _NAMES),
     Promise("too_long", "a key of 1,025 bytes", "refused: 400 KeyTooLongError", _NAMES),
     # Versions
-    Promise("marker", "a delete in a versioned bucket", "a marker over the version", _VERSIONS),
+    Promise(
+        "marker",
+        "a delete in a versioned bucket",
+        "a marker over the version, named in the answer",
+        _VERSIONS,
+    ),
     Promise("second_marker", "the same delete again", "a second marker", _VERSIONS),
     Promise(
         "one_version",

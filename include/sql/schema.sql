@@ -195,7 +195,9 @@ CREATE TABLE s3_retention.ledger_entries (
     num_attempts integer NOT NULL,
     request_id text,
     settled_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    marker_version_id text,
     CONSTRAINT ledger_entries_check CHECK (((outcome = 'kept'::text) = (reason IS NOT NULL))),
+    CONSTRAINT ledger_entries_check1 CHECK (((marker_version_id IS NULL) OR ((outcome = 'deleted'::text) AND (version_id IS NULL)))),
     CONSTRAINT ledger_entries_command_id_check CHECK ((length(command_id) = 32)),
     CONSTRAINT ledger_entries_num_attempts_check CHECK ((num_attempts >= 0)),
     CONSTRAINT ledger_entries_operation_id_check CHECK ((length(operation_id) = 32)),
@@ -204,6 +206,8 @@ CREATE TABLE s3_retention.ledger_entries (
 PARTITION BY RANGE (interval_id);
 
 COMMENT ON TABLE s3_retention.ledger_entries IS 'One row per settled command, append-only. The claims table tells who held the batch at that fence.';
+
+COMMENT ON COLUMN s3_retention.ledger_entries.marker_version_id IS 'The delete marker that the delete has put on top of the key; removing it brings the object back.';
 
 CREATE TABLE s3_retention.quarantine (
     quarantine_id bigint NOT NULL,

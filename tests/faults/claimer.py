@@ -36,8 +36,11 @@ if TYPE_CHECKING:
 CHANGES = {"window": {"safety_delay": "0s", "lease": "30s"}, "batch": {"size": 2}}
 """What makes the policy of all claimers quick to tick, and its batches small."""
 SEAMS = ("before the end of the plan", "after a delete", "before the report")
-FATES = ("works", "stalls", "leaves", "comes late", *SEAMS)
-WEIGHTS = (10, 3, 1, 2, 1, 1, 1)
+FATES = (
+    "leaves", "works", "comes late", "works", "stalls", "works", SEAMS[0], "works", "works", "stalls",
+    "comes late", "works", SEAMS[1], "works", "works", "stalls", "works", SEAMS[2], "works",
+)  # fmt: skip
+"""Dealt in turn to the claims of intervals, whoever makes them: how many each process gets is the scheduler's."""
 TAKEN_OVER = (ClaimLostError, NotPlannedError, UnbalancedError)
 """What a run may meet whose lease was over before it was done."""
 LOST, BROKEN = 10, 11
@@ -156,7 +159,6 @@ class Claimer:
     away: list[Late] = field(default_factory=list)
 
     def round(self, run: str) -> None:
-        fate = self.chance.choices(FATES, WEIGHTS)[0]
         num_objects = self.chance.randrange(4)
         try:
             self.return_late()
@@ -164,11 +166,15 @@ class Claimer:
             self.met.statuses[claimed.status.value] += 1
             if claimed.status is ClaimStatus.CLAIMED and claimed.interval_id is not None:
                 self.met.interval_ids.add(claimed.interval_id)
-                self.live(run, claimed.interval_id, fate, num_objects)
+                self.live(run, claimed.interval_id, self.fate(), num_objects)
         except TAKEN_OVER:
             self.met.num_taken_over += 1
         except Exception:  # noqa: BLE001 - a deadlock, a refused row: all that must not be
             self.met.broken.append(traceback.format_exc())
+
+    def fate(self) -> str:
+        """What becomes of the claim just made: that of the next one is the next fate."""
+        return FATES[one_value(self.world.conn, "SELECT nextval('fates')") % len(FATES)]
 
     def live(self, run: str, interval_id: int, fate: str, num_objects: int) -> None:
         if fate in SEAMS:

@@ -65,8 +65,8 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     (
         ["text"],
         (
-            "buckets causes codes etags failure_classes group_keys keys kinds messages outcomes policies reasons "
-            "request_ids run_ids subjects tenants version_ids"
+            "buckets causes codes etags failure_classes group_keys keys kinds marker_version_ids messages outcomes "
+            "policies reasons request_ids run_ids subjects tenants version_ids"
         ),
     ),
 )

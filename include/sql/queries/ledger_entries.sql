@@ -15,7 +15,8 @@ WITH fenced AS (
 appended AS (
     INSERT INTO s3_retention.ledger_entries (
         interval_id, generation, command_id, operation_id, batch_id, fence, tenant, bucket, key, version_id,
-        etag, size, last_modified_at, due_at, outcome, reason, num_attempts, request_id
+        etag, size, last_modified_at, due_at, outcome, reason, num_attempts, request_id,
+        marker_version_id
     )
     SELECT
         entry.interval_id,
@@ -35,7 +36,8 @@ appended AS (
         entry.outcome,
         entry.reason,
         entry.num_attempts,
-        entry.request_id
+        entry.request_id,
+        entry.marker_version_id
     FROM fenced
     CROSS JOIN
         unnest(
@@ -54,7 +56,8 @@ appended AS (
             %(outcomes)b::text[],
             %(reasons)b::text[],
             %(attempts)b::integer[],
-            %(request_ids)b::text[]
+            %(request_ids)b::text[],
+            %(marker_version_ids)b::text[]
         )
             AS entry (
                 interval_id,
@@ -67,7 +70,7 @@ appended AS (
                 version_id,
                 etag,
                 size,
-                last_modified_at, due_at, outcome, reason, num_attempts, request_id
+                last_modified_at, due_at, outcome, reason, num_attempts, request_id, marker_version_id
             )
     ORDER BY entry.interval_id, entry.generation, entry.command_id
     ON CONFLICT DO NOTHING

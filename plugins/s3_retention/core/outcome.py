@@ -121,7 +121,8 @@ class Outcome:
 
     ``reason`` is set for ``kept`` alone. ``code`` and ``message`` are the store's own words. ``whole_request``
     says that the request failed as one, so that no object of it is to blame, also where a look has settled it
-    since. ``retry_after`` is how many seconds the store asks to be left alone.
+    since. ``retry_after`` is how many seconds the store asks to be left alone. ``marker_version_id`` is set for
+    ``deleted`` alone: the delete marker that a delete without a version id has put on top of the key.
     """
 
     kind: Final | FailureClass
@@ -131,6 +132,7 @@ class Outcome:
     request_id: str | None = None
     whole_request: bool = False
     retry_after: float = 0.0
+    marker_version_id: str | None = None
 
     @property
     def is_final(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
@@ -156,7 +157,7 @@ def facts_of_listed(bucket: str, prefix: str, entry: dict[str, Any], answer: dic
         raise ListingError(
             f"listing s3://{bucket}/{prefix} gave an object without one key, size and time: {entry!r:.200}"
         )
-    if answer.get("EncodingType") == "url":
+    if answer.get("EncodingType") == "url" and ("%" in key or "+" in key):
         try:
             key = unquote_plus(key, errors="strict")
         except UnicodeDecodeError:
@@ -184,10 +185,23 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
         return [nothing_said] * len(targets)
     # Some stores send an empty VersionId where there is none.
     asked = {(facts.ref.key, facts.ref.version_id) for facts in targets}
-    deleted = {_deleted_name(one, asked) for one in _readable(answer.get("Deleted", []))}
+    deleted = {
+        _deleted_name(one, asked)
+        if "DeleteMarkerVersionId" in one
+        else (one.get("Key"), one.get("VersionId") or None): one
+        for one in _readable(answer.get("Deleted", []))
+    }
     errors = {
         (one.get("Key"), one.get("VersionId") or None): one for one in _readable(answer.get("Errors", []))
     }
+    # One value for all of them: most answers name nothing else.
+    done = Outcome(Final.DELETED, request_id=request_id)
+    not_told = Outcome(
+        FailureClass.UNKNOWN,
+        code="NoAnswerForKey",
+        message="the store's answer names the key neither as deleted nor as failed, or as both",
+        request_id=request_id,
+    )
     outcomes = []
     for facts in targets:
         name = (facts.ref.key, facts.ref.version_id)
@@ -195,16 +209,10 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
         if error is not None and name not in deleted:
             outcomes.append(outcome_of_entry(error, request_id=request_id))
         elif error is None and name in deleted:
-            outcomes.append(Outcome(Final.DELETED, request_id=request_id))
+            marker = deleted[name].get("DeleteMarkerVersionId") if facts.ref.version_id is None else None
+            outcomes.append(replace(done, marker_version_id=marker) if marker else done)
         else:
-            outcomes.append(
-                Outcome(
-                    FailureClass.UNKNOWN,
-                    code="NoAnswerForKey",
-                    message="the store's answer names the key neither as deleted nor as failed, or as both",
-                    request_id=request_id,
-                )
-            )
+            outcomes.append(not_told)
     return outcomes
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from s3_retention.core.outcome import FailureClass, Final, Outcome
 from s3_retention.s3.answers import STORE_ERRORS, join, outcome_of_error, request_id_of
+from s3_retention.s3.request_body import Identifiers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ def delete_together(
             client.delete_objects(
                 Bucket=targets[0].ref.bucket,
                 Delete={
-                    "Objects": [_identifier(facts, sends_etag=sends_etag) for facts in targets],
+                    "Objects": Identifiers(_identifier(facts, sends_etag=sends_etag) for facts in targets),
                     "Quiet": False,
                 },
             )
@@ -56,10 +57,12 @@ def delete_alone(client: S3Client, facts: ObjectFacts, *, sends_etag: bool = Tru
     elif sends_etag and facts.etag is not None:
         arguments["IfMatch"] = facts.etag
     try:
-        answer = client.delete_object(**arguments)
+        answer: dict[str, Any] = dict(client.delete_object(**arguments))
     except STORE_ERRORS as error:
         return outcome_of_error(error, whole_request=False)
-    return Outcome(Final.DELETED, request_id=request_id_of(dict(answer)))
+    # The id is that of the marker which was added; where a version was named, it is that one's own.
+    marker = answer.get("VersionId") if facts.ref.version_id is None and answer.get("DeleteMarker") else None
+    return Outcome(Final.DELETED, request_id=request_id_of(answer), marker_version_id=marker or None)
 
 
 def _identifier(facts: ObjectFacts, *, sends_etag: bool) -> Any:

@@ -23,6 +23,7 @@ from s3_retention.s3.keys import NOT_SENDABLE, is_sendable, refuse_unsent, xml_c
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.s3.parsing import quicken
 from s3_retention.s3.recheck import is_same_incarnation, recheck
+from s3_retention.s3.request_body import write_quickly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,8 +44,9 @@ class S3Gateway:
     limits: RetryLimits = field(default_factory=RetryLimits)
 
     def __post_init__(self) -> None:
-        """Let the client read long answers quickly."""
+        """Let the client read long answers and write long requests quickly."""
         quicken(self.client)
+        write_quickly(self.client)
 
     @property
     def endpoint(self) -> str:

@@ -57,6 +57,7 @@ def settle(
         reasons=[outcome.reason for _, outcome, _ in settled],
         attempts=[num_attempts for _, _, num_attempts in settled],
         request_ids=[outcome.request_id for _, outcome, _ in settled],
+        marker_version_ids=[outcome.marker_version_id for _, outcome, _ in settled],
     )
     if row is None or not row["has_claim"]:
         raise ClaimLostError
