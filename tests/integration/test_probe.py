@@ -205,7 +205,11 @@ def test_keys_that_go_alone_and_objects_without_an_etag_are_no_probes(unknown: W
         commands[1], facts=replace(commands[1].facts, ref=replace(commands[1].ref, version_id="v"))
     )
     seen: list[dict[str, Any]] = []
-    assert probe.run(ignoring(unknown.gateway, seen), [odd, bare, named], NO_WAIT) == probe.Probe()
+    empty, anything = (
+        replace(commands[1], facts=replace(commands[1].facts, etag=etag)) for etag in ("", "*")
+    )
+    given = [odd, bare, named, empty, anything]
+    assert probe.run(ignoring(unknown.gateway, seen), given, NO_WAIT) == probe.Probe()
     assert seen == []
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from s3_retention.core.condition import EtagCondition, Guard
 from s3_retention.core.objects import ObjectFacts
 from s3_retention.core.outcome import FailureClass, Final, Outcome, classify
-from s3_retention.s3.keys import xml_can_carry
+from s3_retention.s3.keys import is_condition, xml_can_carry
 from s3_retention.s3.recheck import is_same_incarnation
 from s3_retention.steps.retry import look_with_retries
 
@@ -51,7 +51,7 @@ def run(gateway: S3Gateway, commands: Sequence[DeleteCommand], limits: RetryLimi
     num_probed = 0
     for command in commands:
         facts = command.facts
-        if facts.etag in (None, _WRONG_ETAG) or facts.ref.version_id is not None:
+        if facts.etag == _WRONG_ETAG or not is_condition(facts.etag) or facts.ref.version_id is not None:
             continue
         if not xml_can_carry(facts.ref.key):
             continue
