@@ -96,3 +96,27 @@ def test_an_answer_that_says_two_things_at_once_of_a_key_is_settled_by_a_look(
     faulty.server.script(answering("DeleteObjects", body))
     outcomes = faulty.gateway().delete_chunk(targets)
     assert [outcome.kind.value for outcome in outcomes] == ["unknown", "unknown", "deleted"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html><body>Please log in</body></html>",
+        "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>",
+        "<Other/>",
+    ],
+)
+def test_an_answer_of_something_else_than_the_store_stops_the_batch_and_quarantines_nothing(
+    world: World, faulty: Faulty, body: str
+) -> None:
+    world.put(*KEYS)
+    (batch,) = world.planned().batches
+    through = world.through(faulty.gateway())
+    through.know_store()
+    faulty.server.script(answering("DeleteObjects", body))
+    result = through.delete(batch)
+    assert (result.stopped_class, result.may_pass) == ("unknown", True)
+    world.sweep()
+    assert world.waiting() == {}
+    faulty.server.script()
+    assert through.delete(batch, try_number=2).num_by_outcome == {"deleted": 3}

@@ -21,7 +21,7 @@ from s3_retention.s3.answers import (
 from s3_retention.s3.deletes import delete_alone, delete_together
 from s3_retention.s3.keys import NOT_SENDABLE, is_sendable, refuse_unsent, xml_can_carry
 from s3_retention.s3.limits import RetryLimits
-from s3_retention.s3.parsing import quicken
+from s3_retention.s3.parsing import quicken, refuse_other_answers
 from s3_retention.s3.recheck import is_same_incarnation, recheck
 from s3_retention.s3.request_body import write_quickly
 
@@ -46,6 +46,7 @@ class S3Gateway:
     def __post_init__(self) -> None:
         """Let the client read long answers and write long requests quickly."""
         quicken(self.client)
+        refuse_other_answers(self.client)
         write_quickly(self.client)
 
     @property
