@@ -120,3 +120,20 @@ def test_an_answer_of_something_else_than_the_store_stops_the_batch_and_quaranti
     assert world.waiting() == {}
     faulty.server.script()
     assert through.delete(batch, try_number=2).num_by_outcome == {"deleted": 3}
+
+
+def test_a_request_id_and_a_code_that_the_ledger_could_not_hold_are_cut_and_the_outcomes_settled(
+    world: World, faulty: Faulty
+) -> None:
+    world.put(*KEYS)
+    (batch,) = world.planned().batches
+    through = world.through(faulty.gateway())
+    through.know_store()
+    gone = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in KEYS[:2])
+    denied = f"<Error><Key>{KEYS[2]}</Key><Code>{'X' * 100_000}</Code></Error>"
+    faulty.server.script(
+        answering("DeleteObjects", f"<DeleteResult>{gone}{denied}</DeleteResult>", x_amz_request_id="a\0b")
+    )
+    assert through.delete(batch).num_by_outcome == {"deleted": 2}
+    assert world.value("SELECT DISTINCT request_id FROM s3_retention.ledger_entries") == "ab"
+    assert world.value("SELECT length(code) FROM s3_retention.failures") == 500

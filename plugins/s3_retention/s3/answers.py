@@ -43,7 +43,7 @@ STORE_ERRORS = (
 credentials that are expired after their refresh, too, are a ``RuntimeError``."""
 
 MAX_MESSAGE = 500
-"""Characters of a store's message that are kept."""
+"""Characters of a store's message, code and request id that are kept."""
 
 _NEVER_LEFT = (EndpointConnectionError, ConnectTimeoutError)
 _NO_IDENTITY = (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError)
@@ -53,7 +53,8 @@ def request_id_of(answer: Mapping[str, Any]) -> str | None:
     """Give the request id of an answer, as AWS support and server logs know it."""
     metadata = answer.get("ResponseMetadata", {})
     found = metadata.get("RequestId") or metadata.get("HTTPHeaders", {}).get("x-amz-request-id")
-    return None if found is None else str(found)
+    # Of a header, which can hold what the ledger's text cannot.
+    return None if found is None else str(found).replace("\0", "")[:MAX_MESSAGE]
 
 
 def retry_after_of(answer: Mapping[str, Any]) -> float:
@@ -96,7 +97,7 @@ def outcome_of_error(error: StoreError, *, whole_request: bool) -> Outcome:
     """
     if isinstance(error, ClientError):
         body = error.response.get("Error", {})
-        code = str(body.get("Code", ""))
+        code = str(body.get("Code", ""))[:MAX_MESSAGE]
         message = str(body.get("Message", ""))[:MAX_MESSAGE]
         kind = classify(code, error.response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
         if code == "InvalidRequest" and "Content-MD5" in message:
@@ -122,7 +123,7 @@ def outcome_of_error(error: StoreError, *, whole_request: bool) -> Outcome:
 
 def outcome_of_entry(entry: Mapping[str, Any], *, request_id: str | None) -> Outcome:
     """Class one ``<Error>`` of a DeleteObjects answer."""
-    code = str(entry.get("Code", ""))
+    code = str(entry.get("Code", ""))[:MAX_MESSAGE]
     return Outcome(
         classify(code),
         code=code or None,
