@@ -79,6 +79,7 @@ class Late:
     interval_id: int
     fence: int
     batch: batches.ClaimedBatch | None = None
+    chunk_id: int | None = None
     settled: list[Any] = field(default_factory=list)
 
     @classmethod
@@ -97,12 +98,11 @@ class Late:
         if batch is None:
             raise ClaimLostError  # others had it all done by now
         done = Outcome(Final.DELETED, request_id=LATE)
+        chunk_id, *_ = chunks.list_open(world.conn, batch_id=batch.batch_id)
         settled = [
-            (command, done, 1)
-            for chunk_id in chunks.list_open(world.conn, batch_id=batch.batch_id)
-            for command in chunks.list_unfinished(world.conn, chunk_id=chunk_id)
+            (one, done, 1) for one in chunks.list_unfinished(world.conn, chunk_id=chunk_id, fence=batch.fence)
         ]
-        return cls(interval_id, fence, batch, settled)
+        return cls(interval_id, fence, batch, chunk_id, settled)
 
     def is_taken_over(self, conn: Connection) -> bool:
         if self.batch is not None:
@@ -117,7 +117,10 @@ class Late:
         conn, batch, lease = world.conn, self.batch, world.policy.window.lease
         num = int(is_refused(lambda: intervals.renew(conn, self.interval_id, fence=self.fence, lease=lease)))
         if batch is not None:
-            num += is_refused(lambda: ledger_entries.settle(conn, batch, self.settled, lease=lease))
+            settled, chunk_id = self.settled, self.chunk_id
+            num += is_refused(
+                lambda: ledger_entries.settle(conn, batch, settled, chunk_id=chunk_id, lease=lease)
+            )
         return num
 
 

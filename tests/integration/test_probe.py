@@ -156,7 +156,7 @@ def commands_of(world: World) -> list[DeleteCommand]:
 
     (batch,) = world.planned().batches
     (chunk_id,) = chunks.list_open(world.conn, batch_id=batch.batch_id)
-    return list(chunks.list_unfinished(world.conn, chunk_id=chunk_id))
+    return list(chunks.list_unfinished(world.conn, chunk_id=chunk_id, fence=1))
 
 
 @pytest.mark.parametrize(

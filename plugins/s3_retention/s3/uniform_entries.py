@@ -16,13 +16,15 @@ from s3_retention.s3.keys import xml_can_carry
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Where an XML parser would do more than to copy: other markup, and a carriage return, which it reads as a line feed.
-_MORE_THAN_TEXT = (b"<!", b"<?", b"]]>", b"\r", b"\xef\xbf\xbe", b"\xef\xbf\xbf")
-# No XML 1.0 (https://www.w3.org/TR/xml/#charsets) has these; they are single bytes in UTF-8.
+# Where an XML parser (https://www.w3.org/TR/xml/#charsets) would refuse a text; or, by a carriage return or the end of
+# a CDATA section, would do more than to copy it. Other markup breaks the pattern.
 _CONTROL = bytes(set(range(0x20)) - {0x09, 0x0A, 0x0D})
+_NO_CHAR = re.compile(b"\xef\xbf[\xbe\xbf]")
+_QUOTES = ("&#34;", "&quot;")
 # Without another encoding, text is UTF-8; other markup around the entries could say that they mean something else.
 _DECLARATION = re.compile(rb'<\?xml version="1\.0"(?: encoding="(?i:utf-8)")?\?>')
 _TOKEN = re.compile(r"<(/?)([A-Za-z]+)>([^<]*)")
+_TEXT = "([^<]*)"
 _REFERENCE = re.compile(r"&(?:([a-z]+)|#([0-9]{1,7})|#x([0-9a-fA-F]{1,6}));|&")
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 _CARRIAGE_RETURN = 0x0D
@@ -61,33 +63,42 @@ def read_uniform(body: bytes, tag: str) -> Uniform:
     around = _DECLARATION.sub(b"", head, count=1).lstrip() + tail
     if not around.startswith(b"<") or b"<?" in around or b"<!" in around:
         raise NotUniformError
-    if any(more in raw for more in _MORE_THAN_TEXT) or len(raw.translate(None, _CONTROL)) != len(raw):
+    is_more_than_text = (
+        b"\r" in raw
+        or (b"]" in raw and b"]]>" in raw)
+        or not (raw.isascii() or _NO_CHAR.search(raw) is None)
+        or len(raw.translate(None, _CONTROL)) != len(raw)
+    )
+    if is_more_than_text:
         raise NotUniformError
     try:
-        # ETags come with their quotes written as references: text may have them as they are.
-        run = raw.decode().replace("&#34;", '"').replace("&quot;", '"')
+        run = raw.decode()
     except UnicodeDecodeError:
         raise NotUniformError from None
+    for quote in _QUOTES:
+        # ETags come with their quotes written as references: text may have them as they are.
+        if quote in run[: raw.index(f"</{tag}>".encode())]:
+            run = run.replace(quote, '"')
     first = run[: run.index(f"</{tag}>") + len(tag) + 3]
-    paths, pattern = _pattern_of(tuple((bool(close), name) for close, name, _ in _TOKEN.findall(first)))
-    rows = []
-    place = 0
-    for match in pattern.finditer(run):
-        if match.start() != place:
-            raise NotUniformError
-        place = match.end()
-        rows.append(match.groups())
-    if place != len(run):
+    paths, pattern, length = _pattern_of(
+        tuple((bool(close), name) for close, name, _ in _TOKEN.findall(first))
+    )
+    found = pattern.findall(run)
+    columns: list[Sequence[str]] = list(zip(*found, strict=True)) if len(paths) > 1 else [found]
+    # What was found does not overlap: when it is as long as the run, nothing stands between.
+    if sum(sum(map(len, column)) for column in columns) + len(found) * length != len(run):
         raise NotUniformError
-    columns: list[Sequence[str]] = list(zip(*rows, strict=True))
     if "&" in run:
         columns = [[unescape(text) if "&" in text else text for text in column] for column in columns]
     return Uniform(head, tail, paths, columns)
 
 
 @lru_cache(maxsize=64)
-def _pattern_of(tokens: tuple[tuple[bool, str], ...]) -> tuple[tuple[Path, ...], re.Pattern[str]]:
-    """Make the pattern of an entry from its tags; ``tokens`` are (is it an end, name) in order."""
+def _pattern_of(tokens: tuple[tuple[bool, str], ...]) -> tuple[tuple[Path, ...], re.Pattern[str], int]:
+    """Make the pattern of an entry from its tags; ``tokens`` are (is it an end, name) in order.
+
+    Gives the paths of its texts, the pattern, and the length of an entry without its texts.
+    """
     if len(tokens) > _MAX_TOKENS:
         raise NotUniformError
     leaves: list[Path] = []
@@ -101,7 +112,7 @@ def _pattern_of(tokens: tuple[tuple[bool, str], ...]) -> tuple[tuple[Path, ...],
             pattern += f"<{name}>"
             if next_ends:
                 leaves.append(path[1:])
-                pattern += "([^<]*)"
+                pattern += _TEXT
         elif path[-1:] == (name,):
             path = path[:-1]
             pattern += f"</{name}>"
@@ -110,7 +121,7 @@ def _pattern_of(tokens: tuple[tuple[bool, str], ...]) -> tuple[tuple[Path, ...],
     # A name that comes twice is for botocore to refuse; an entry without children has no column to count it by.
     if path or () in leaves or not leaves or len(set(opened)) != len(opened):
         raise NotUniformError
-    return tuple(leaves), re.compile(pattern)
+    return tuple(leaves), re.compile(pattern), len(pattern) - len(leaves) * len(_TEXT)
 
 
 def unescape(text: str) -> str:

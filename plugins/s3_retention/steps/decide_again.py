@@ -26,12 +26,20 @@ GroupOfPlan = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Up to 1,000 unfinished commands with the keepers of their groups, at a time of the ledger's clock."""
+    """Up to 1,000 unfinished commands with the keepers of their groups, at a time of the ledger's clock.
+
+    They are all that is unfinished of one chunk; a redrive's are of none.
+    """
 
     commands: Sequence[DeleteCommand]
     keepers: dict[GroupOfPlan, list[ObjectRef]]
-    is_redrive: bool
+    chunk_id: int | None
     now: datetime
+
+    @property
+    def is_redrive(self) -> bool:
+        """Each object is looked at anew: much may have changed since it failed."""
+        return self.chunk_id is None
 
 
 def decide_again(
