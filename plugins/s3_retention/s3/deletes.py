@@ -17,10 +17,22 @@ if TYPE_CHECKING:
     from s3_retention.core.objects import ObjectFacts
 
 
+MIN_ALL_MALFORMED = 50
+"""Keys of one request from which on, where each of them is refused as malformed, no key is to blame."""
+
+
 def delete_together(
     client: S3Client, targets: Sequence[ObjectFacts], *, sends_etag: bool = True
 ) -> list[Outcome]:
     """Send one DeleteObjects, or more where one key spoils it for all; one outcome per target, in input order."""
+    outcomes = _delete_in_halves(client, targets, sends_etag=sends_etag)
+    if len(targets) < MIN_ALL_MALFORMED or any(one.kind is not FailureClass.MALFORMED for one in outcomes):
+        return outcomes
+    # The store takes no such request at all, as some do that know no DeleteObjects, or no ETag in it.
+    return [replace(one, whole_request=True) for one in outcomes]
+
+
+def _delete_in_halves(client: S3Client, targets: Sequence[ObjectFacts], *, sends_etag: bool) -> list[Outcome]:
     try:
         answer: dict[str, Any] = dict(
             client.delete_objects(
@@ -42,8 +54,8 @@ def delete_together(
             if not middle:
                 return [replace(fault, whole_request=False)]
             return [
-                *delete_together(client, targets[:middle], sends_etag=sends_etag),
-                *delete_together(client, targets[middle:], sends_etag=sends_etag),
+                *_delete_in_halves(client, targets[:middle], sends_etag=sends_etag),
+                *_delete_in_halves(client, targets[middle:], sends_etag=sends_etag),
             ]
         return [fault] * len(targets)
     return join(targets, answer)

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
+from botocore.parsers import ResponseParserError
 from botocore.utils import parse_timestamp
 from dateutil.tz import tzutc  # type: ignore[import-untyped]
 
@@ -46,6 +47,28 @@ def quicken(client: S3Client) -> None:
     # By the wildcard they come before botocore's own, one of which parses the whole body to look at its root.
     events.register("before-parse.*.ListObjectsV2", _read_listing, unique_id="s3_retention.listing")
     events.register("before-parse.*.DeleteObjects", _read_deletes, unique_id="s3_retention.deletes")
+
+
+def refuse_other_answers(client: S3Client) -> None:
+    """Let a client raise ``ResponseParserError`` for a 200 to DeleteObjects that is the answer to something else.
+
+    botocore finds nothing in it, which would say of each key alone that nobody knows: it is the store, or something
+    before it, that is at fault.
+    """
+    events = client.meta.events
+    events.register("before-parse.*.DeleteObjects", _refuse_other, unique_id="s3_retention.other")
+
+
+def _refuse_other(response_dict: dict[str, Any], **_: Any) -> None:
+    body = response_dict["body"]
+    if response_dict["status_code"] != _OK or not body:
+        return
+    try:
+        root = _parse(body)
+    except ET.ParseError:
+        return
+    if root.tag.rpartition("}")[2] not in {"DeleteResult", "Error"}:
+        raise ResponseParserError("a 200 to DeleteObjects is no DeleteResult")
 
 
 @lru_cache(maxsize=4096)
@@ -105,7 +128,7 @@ def _take_out(response: dict[str, Any], parsed: dict[str, Any], root_tag: str, l
             rest, found = _read_around(around, root_tag, lists, run=_rows(uniform, readers))
         except NotUniformError:
             rest, found = _read_around(body, root_tag, lists)
-    except (ET.ParseError, ValueError, _UnexpectedError):
+    except (ET.ParseError, ValueError, RecursionError, _UnexpectedError):
         return
     response["body"] = rest
     parsed.update(found)
@@ -142,7 +165,7 @@ def _read_around(
 
     Where the ``run`` of the first list is read already, one empty entry stands for it in the body.
     """
-    root = ET.fromstring(body)  # noqa: S314 - the parser and the body are those of botocore
+    root = _parse(body)
     space, brace, name = root.tag.rpartition("}")
     if name != root_tag:
         raise _UnexpectedError
@@ -167,7 +190,14 @@ def _read_around(
         else:
             found.setdefault(member, []).append(_read(child, readers))
     root[:] = rest
-    return ET.tostring(root), found
+    # A carriage return that came as a reference would be read as a line feed if it were written as it is.
+    return ET.tostring(root).replace(b"\r", b"&#13;"), found
+
+
+def _parse(body: bytes) -> ET.Element:
+    # As botocore does: UTF-8, whatever the XML declaration says.
+    parser = ET.XMLParser(target=ET.TreeBuilder(), encoding="utf-8")  # noqa: S314 - parser and body are botocore's
+    return ET.XML(body, parser=parser)
 
 
 def _in_space(prefix: str, readers: Readers) -> Named:
