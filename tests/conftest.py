@@ -17,6 +17,7 @@ from psycopg.rows import dict_row
 from s3_retention.s3.gateway import S3Gateway
 from s3_retention.store.connection import Connection, connect
 from sandbox.ledger import Ledger, create_ledger
+from sandbox.moto import MotoServer, moto_server
 from sandbox.postgres import Postgres, postgres
 from sandbox.s3 import S3Server, s3_server
 from tests.factories import World
@@ -78,6 +79,13 @@ def root(ledger: Ledger) -> Iterator[Connection]:
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     with s3_server(tmp_path_factory.mktemp("s3"), worker_buckets=["t-*"]) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MotoServer]:
+    """A second kind of server."""
+    with moto_server(tmp_path_factory.mktemp("moto")) as running:
         yield running
 
 

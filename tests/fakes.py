@@ -39,6 +39,11 @@ class FakeClient:
     head_bucket: Call = field(default_factory=lambda: _unexpected("head_bucket"))
     delete_objects: Call = field(default_factory=lambda: _unexpected("delete_objects"))
     delete_object: Call = field(default_factory=lambda: _unexpected("delete_object"))
+    get_object_retention: Call = field(default_factory=lambda: _unexpected("get_object_retention"))
+    get_object_legal_hold: Call = field(default_factory=lambda: _unexpected("get_object_legal_hold"))
+    list_multipart_uploads: Call = field(default_factory=lambda: _unexpected("list_multipart_uploads"))
+    abort_multipart_upload: Call = field(default_factory=lambda: _unexpected("abort_multipart_upload"))
+    list_object_versions: Call = field(default_factory=lambda: _unexpected("list_object_versions"))
     get_bucket_versioning: Call = lambda **_: {}
     meta: Any = field(
         default_factory=lambda: SimpleNamespace(endpoint_url="http://fake", events=HierarchicalEmitter())
@@ -63,7 +68,15 @@ def fake_gateway(**calls: Call) -> S3Gateway:
 def faulty_gateway(real: S3Gateway, **calls: Call) -> S3Gateway:
     """A gateway to a real store in which some calls are replaced."""
     names = ("list_objects_v2", "head_object", "head_bucket", "delete_objects", "delete_object")
-    ours = {name: getattr(real.client, name) for name in (*names, "get_bucket_versioning", "meta")} | calls
+    versions = (
+        "list_object_versions",
+        "get_bucket_versioning",
+        "get_object_retention",
+        "get_object_legal_hold",
+        "list_multipart_uploads",
+        "abort_multipart_upload",
+    )
+    ours = {name: getattr(real.client, name) for name in (*names, *versions, "meta")} | calls
     return S3Gateway(cast("S3Client", FakeClient(**ours)), NO_WAIT)
 
 

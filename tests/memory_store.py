@@ -68,7 +68,8 @@ class MemoryStore:
     def client(self) -> S3Client:
         """The fake client with this store behind it."""
         names = ("list_objects_v2", "head_object", "head_bucket", "delete_objects", "delete_object")
-        return cast("S3Client", FakeClient(**{name: getattr(self, name) for name in names}))
+        calls = {name: getattr(self, name) for name in (*names, "list_object_versions")}
+        return cast("S3Client", FakeClient(**calls))
 
     def create_bucket(self, *, Bucket: str, **_: Any) -> None:
         self.buckets[Bucket] = Held()
@@ -91,12 +92,36 @@ class MemoryStore:
             if one.version_id == VersionId:
                 one.is_held = LegalHold["Status"] == "ON"
 
-    def list_object_versions(self, *, Bucket: str) -> dict[str, Any]:
-        answer: dict[str, list[dict[str, str]]] = {"Versions": [], "DeleteMarkers": []}
-        for key, of_key in self._bucket(Bucket).versions.items():
-            for one in of_key:
-                kind = "DeleteMarkers" if one.body is None else "Versions"
-                answer[kind].append({"Key": key, "VersionId": one.version_id})
+    def list_object_versions(self, *, Bucket: str, Prefix: str = "", **more: Any) -> dict[str, Any]:
+        is_url = more.get("EncodingType") == "url"
+        entries = [
+            (key, one, place == 0)
+            for key, of_key in sorted(
+                self._bucket(Bucket).versions.items(), key=lambda item: item[0].encode()
+            )
+            for place, one in enumerate(reversed(of_key))
+            if key.startswith(Prefix)
+        ]
+        if "KeyMarker" in more:
+            after = (more["KeyMarker"], more.get("VersionIdMarker"))
+            names = [(key, one.version_id) for key, one, _ in entries]
+            skipped = [key.encode() <= after[0].encode() for key, _ in names].count(True)
+            entries = entries[names.index(after) + 1 if after in names else skipped :]
+        page = entries[: more.get("MaxKeys", MAX_KEYS)]
+        answer = _answer(IsTruncated=len(page) < len(entries), Versions=[], DeleteMarkers=[])
+        answer |= {"EncodingType": "url"} if is_url else {}
+        for key, one, is_latest in page:
+            listed = _listed(quote_plus(key, safe="/") if is_url else key, one)
+            marker = {name: listed[name] for name in ("Key", "LastModified")}
+            kind = "DeleteMarkers" if one.body is None else "Versions"
+            answer[kind].append(
+                (marker if one.body is None else listed)
+                | {"VersionId": one.version_id, "IsLatest": is_latest}
+            )
+        if answer["IsTruncated"]:
+            key, one, _ = page[-1]
+            answer["NextKeyMarker"] = quote_plus(key, safe="/") if is_url else key
+            answer["NextVersionIdMarker"] = one.version_id
         return answer
 
     def list_objects_v2(self, *, Bucket: str, Prefix: str = "", **more: Any) -> dict[str, Any]:
@@ -124,11 +149,16 @@ class MemoryStore:
             raise refusal("404", 404)
         return _answer()
 
-    def head_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:
-        found = self.buckets[Bucket].current(Key) if Bucket in self.buckets else None
-        if found is None:
-            raise refusal("404", 404)  # a HEAD has no body, and so no code
-        return _answer(ETag=found.etag, ContentLength=len(found.body or b""), LastModified=AT)
+    def head_object(self, *, Bucket: str, Key: str, VersionId: str | None = None) -> dict[str, Any]:
+        of_key = self.buckets[Bucket].versions.get(Key, []) if Bucket in self.buckets else []
+        found = of_key[-1] if of_key else None
+        if VersionId is not None:
+            found = next((one for one in of_key if one.version_id == VersionId), None)
+        if found is None or found.body is None:
+            code = 404 if found is None or VersionId is None else 405
+            raise refusal(str(code), code)  # a HEAD has no body, and so no code
+        hold: dict[str, Any] = {"ObjectLockLegalHoldStatus": "ON"} if found.is_held else {}
+        return _answer(ETag=found.etag, ContentLength=len(found.body or b""), LastModified=AT, **hold)
 
     def delete_objects(self, *, Bucket: str, Delete: dict[str, Any]) -> dict[str, Any]:
         bucket = self._bucket(Bucket)

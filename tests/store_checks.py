@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from s3_retention.core.condition import Guard
+from s3_retention.core.outcome import FailureClass
+from s3_retention.errors import ListingError
 from s3_retention.s3.gateway import MAX_CHUNK, S3Gateway
 from tests.factories import NO_WAIT, facts
 from tests.store_contract import KEPT, MEMORY
@@ -331,13 +333,75 @@ def held_version(store: Store) -> str:
     store.admin.put_object_legal_hold(**name, LegalHold={"Status": "ON"})
     held = facts("a", bucket=locked.bucket, version_id=version_id, etag=etag)
     (outcome,) = locked.gateway.delete_chunk([held])
-    seen = f"{outcome.code or outcome.kind.value}, {locked.there('a')}"
+    assert outcome.kind is FailureClass.LOCKED
+    seen = f"{outcome.code}, {locked.there('a')}"
     store.admin.put_object_legal_hold(**name, LegalHold={"Status": "OFF"})
     (outcome,) = locked.gateway.delete_chunk([held])
     assert (outcome.kind.value, locked.versions()) == ("deleted", [])
     if store.name != MEMORY:
         store.admin.delete_bucket(Bucket=locked.bucket)
     return seen
+
+
+def _entries(store: Store, *keys: str, size: int) -> list[list[tuple[str, bool]]]:
+    """The pages of a listing of three versions and a marker of each key: key, and whether it is the latest."""
+    store.set_versioning("Enabled")
+    for body in (b"1", b"2", b"3"):
+        store.put(*keys, body=body)
+    for key in keys:
+        store.admin.delete_object(Bucket=store.bucket, Key=key)
+    found: list[list[tuple[str, bool]]] = []
+    more: dict[str, str] = {}
+    while True:
+        answer = store.client.list_object_versions(Bucket=store.bucket, MaxKeys=size, **more)
+        entries = [*answer.get("Versions", []), *answer.get("DeleteMarkers", [])]
+        found.append([(one["Key"], one["IsLatest"]) for one in entries])
+        if not answer["IsTruncated"]:
+            return found
+        more = {"KeyMarker": answer["NextKeyMarker"], "VersionIdMarker": answer["NextVersionIdMarker"]}
+
+
+def version_pages(store: Store) -> str:
+    found = _entries(store, "a", "b", "c/d", "e", size=3)
+    order = [key for page in found for key in dict.fromkeys(key for key, _ in page)]
+    runs = [key for key, _ in itertools.groupby(order)]
+    counts = {key: [one for page in found for one in page].count((key, True)) for key in runs}
+    num = sum(len(page) for page in found)
+    together = ", those of a key together, one of them the latest"
+    is_so = len(runs) == len(set(runs)) and set(counts.values()) == {1}
+    return f"{num} entries{together if is_so else f': {found}'}"
+
+
+def version_border(store: Store) -> str:
+    found = _entries(store, "a", "a-b", "a/b", "z", size=3)
+    seen = {key for page in found for key, _ in page}
+    return "every key" if len(seen) == 4 else f"only {', '.join(f'`{key}`' for key in sorted(seen))}"
+
+
+def version_keys(store: Store) -> str:
+    store.set_versioning("Enabled")
+    store.put("a\x01b")
+    try:
+        ((history,),) = store.gateway.list_histories(store.bucket, "a")
+    except ListingError:
+        return "no listing"
+    key = history[0].facts.ref.key
+    return "under its own name" if key == "a\x01b" else "as U+FFFD"
+
+
+def version_after(store: Store) -> str:
+    found = _entries(store, "a", "b", size=100)
+    assert len(found) == 1
+    answer = store.client.list_object_versions(Bucket=store.bucket, KeyMarker="a0")
+    num = sum(len(answer.get(name, [])) for name in ("Versions", "DeleteMarkers"))
+    return "all 4 entries of the next key" if num == 4 else f"{num} entries of it"
+
+
+def marker_head(store: Store) -> str:
+    store.set_versioning("Enabled")
+    store.put("a")
+    marker = store.admin.delete_object(Bucket=store.bucket, Key="a")["VersionId"]
+    return said(lambda: store.client.head_object(Bucket=store.bucket, Key="a", VersionId=marker))
 
 
 def suspended(store: Store) -> str:
@@ -362,6 +426,7 @@ CHECKS: dict[str, Callable[[Store], str]] = {
             *(plain_keys, two_forms, line_feed, control, slashes, leading_slash, trailing_slash),
             *(backslash, segment, longest, too_long),
             *(marker, second_marker, one_version, held_version, suspended),
+            *(version_pages, version_border, version_keys, version_after, marker_head),
         )
     },
 }

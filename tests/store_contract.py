@@ -17,6 +17,7 @@ _DELETES = f"{_API}API_DeleteObjects.html"
 _CONDITIONS = f"{_GUIDE}conditional-deletes.html"
 _LISTING = f"{_API}API_ListObjectsV2.html"
 _NAMES = f"{_GUIDE}object-keys.html"
+_HISTORIES = f"{_API}API_ListObjectVersions.html"
 _VERSIONS = f"{_GUIDE}DeleteMarker.html"
 _XML = "https://www.w3.org/TR/xml/#charsets"
 
@@ -101,6 +102,31 @@ PROMISES: tuple[Promise, ...] = (
         f"{_GUIDE}object-lock.html",
     ),
     Promise(
+        "version_pages",
+        "3 versions and a marker of each of 4 keys, in pages of 3",
+        "16 entries, those of a key together, one of them the latest",
+        _HISTORIES,
+    ),
+    Promise(
+        "version_border",
+        "the same of `a`, `a-b`, `a/b`, `z`",
+        "every key",
+        _HISTORIES,
+    ),
+    Promise(
+        "version_after",
+        "a listing of versions behind a KeyMarker",
+        "all 4 entries of the next key",
+        _HISTORIES,
+    ),
+    Promise(
+        "version_keys",
+        "a control character in a listing of versions",
+        "under its own name",
+        _HISTORIES,
+    ),
+    Promise("marker_head", "HEAD of a delete marker", "405 405", _VERSIONS),
+    Promise(
         "suspended",
         "a delete of the null version in a suspended bucket",
         "a null marker in its place",
@@ -159,6 +185,27 @@ DEVIATIONS: tuple[Deviation, ...] = (
     ),
     Deviation(SEAWEEDFS, "segment", "refused: 400 KeyTooLongError", _NO_SUCH_OBJECT),
     Deviation(
+        SEAWEEDFS,
+        "version_border",
+        "only `a/b`, `z`",
+        "a key that a page leaves out is left out whole: it stays, and the next listing shows it where its pages end "
+        "elsewhere",
+    ),
+    Deviation(
+        SEAWEEDFS,
+        "version_keys",
+        "as U+FFFD",
+        "its own name is lost: every version of such a key is kept as `key_not_recordable`",
+    ),
+    Deviation(SEAWEEDFS, "marker_head", "404 404", "a marker is looked at by a listing of its key"),
+    Deviation(
+        MOTO,
+        "version_after",
+        "3 entries of it",
+        "a history without its latest is not believed, and the key is looked at alone",
+    ),
+    Deviation(MOTO, "version_keys", "no listing", "the listing is refused, and nothing is planned"),
+    Deviation(
         MOTO, "too_many", "accepted", "never met: the gateway refuses more than 1,000 keys before any request"
     ),
     Deviation(MOTO, "quiet", "names every key", "never asked for: each key must be named in the answer"),
@@ -182,7 +229,7 @@ DEVIATIONS: tuple[Deviation, ...] = (
         "held_version",
         "NoAnswerForKey, still there",
         "its error names no version, so nothing was said of the one that was asked for: a look decides, and the "
-        "command fails as `unknown`, not as `permission`",
+        "command fails as `locked` there as elsewhere",
     ),
     Deviation(MOTO, "suspended", "nothing is left", "the ledger says `deleted`, and there is no marker"),
 )

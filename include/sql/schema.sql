@@ -102,6 +102,25 @@ BEGIN
     RETURN new;
 END $$;
 
+CREATE TABLE s3_retention.aborted_uploads (
+    bucket text NOT NULL,
+    upload_id text NOT NULL,
+    policy text NOT NULL,
+    interval_id bigint NOT NULL,
+    dag_id text NOT NULL,
+    run_id text NOT NULL,
+    key text NOT NULL COLLATE pg_catalog."C",
+    initiated_at timestamp with time zone NOT NULL,
+    outcome text NOT NULL,
+    request_id text,
+    aborted_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    CONSTRAINT aborted_uploads_outcome_check CHECK ((outcome = ANY (ARRAY['aborted'::text, 'already_absent'::text])))
+);
+
+COMMENT ON TABLE s3_retention.aborted_uploads IS 'One row per unfinished multipart upload that a run has aborted. Append-only.';
+
+COMMENT ON COLUMN s3_retention.aborted_uploads.outcome IS 'already_absent: it had ended, or been aborted, between the listing and the abort.';
+
 CREATE TABLE s3_retention.alembic_version (
     version_num character varying(32) NOT NULL
 );
@@ -249,6 +268,8 @@ CREATE TABLE s3_retention.quarantine (
 );
 
 COMMENT ON TABLE s3_retention.quarantine IS 'Commands that could not be ended, each with its cause and all that a redrive needs. Open until resolved.';
+
+COMMENT ON COLUMN s3_retention.quarantine.not_before IS 'Of class locked: the plan that sees the version after this time closes the row and plans it anew.';
 
 COMMENT ON COLUMN s3_retention.quarantine.redrive_batch_id IS 'The batch that holds the row now, or that resolved it; NULL while it waits.';
 
@@ -449,11 +470,14 @@ CREATE TABLE s3_retention.failures (
     num_attempts integer NOT NULL,
     first_failed_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
     last_failed_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    not_before timestamp with time zone,
     CONSTRAINT failures_command_id_check CHECK ((length(command_id) = 32)),
     CONSTRAINT failures_num_attempts_check CHECK ((num_attempts >= 1))
 );
 
 COMMENT ON TABLE s3_retention.failures IS 'The last cause of each unfinished command of a batch, until it ends or goes to quarantine.';
+
+COMMENT ON COLUMN s3_retention.failures.not_before IS 'Of class locked: until then the store will not delete the version; NULL under a hold, which has no end.';
 
 CREATE TABLE s3_retention.findings (
     finding_id bigint NOT NULL,
@@ -728,6 +752,9 @@ COMMENT ON COLUMN s3_retention.watermarks.completed_through IS 'Every command of
 
 COMMENT ON COLUMN s3_retention.watermarks.num_claim_conflicts IS 'How often a run wanted the interval of this policy while another live run held it.';
 
+ALTER TABLE ONLY s3_retention.aborted_uploads
+    ADD CONSTRAINT aborted_uploads_pkey PRIMARY KEY (bucket, upload_id);
+
 ALTER TABLE ONLY s3_retention.alembic_version
     ADD CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num);
 
@@ -815,6 +842,8 @@ ALTER TABLE ONLY s3_retention.watch_passes
 ALTER TABLE ONLY s3_retention.watermarks
     ADD CONSTRAINT watermarks_pkey PRIMARY KEY (policy);
 
+CREATE INDEX aborted_uploads_run ON s3_retention.aborted_uploads USING btree (run_id, dag_id);
+
 CREATE INDEX batches_open ON s3_retention.batches USING btree (interval_id) WHERE (closed_at IS NULL);
 
 CREATE INDEX batches_run ON s3_retention.batches USING btree (run_id, dag_id);
@@ -855,6 +884,10 @@ CREATE INDEX run_reports_run ON s3_retention.run_reports USING btree (run_id, da
 
 CREATE INDEX watch_passes_time ON s3_retention.watch_passes USING btree (passed_at);
 
+CREATE TRIGGER aborted_uploads_append_only BEFORE DELETE OR UPDATE ON s3_retention.aborted_uploads FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER aborted_uploads_not_truncated BEFORE TRUNCATE ON s3_retention.aborted_uploads FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
 CREATE TRIGGER claims_append_only BEFORE DELETE OR UPDATE ON s3_retention.claims FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER claims_not_truncated BEFORE TRUNCATE ON s3_retention.claims FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
@@ -892,6 +925,9 @@ CREATE TRIGGER watch_passes_append_only BEFORE DELETE OR UPDATE ON s3_retention.
 CREATE TRIGGER watch_passes_not_truncated BEFORE TRUNCATE ON s3_retention.watch_passes FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER watermarks_forward_only BEFORE UPDATE ON s3_retention.watermarks FOR EACH ROW EXECUTE FUNCTION s3_retention.watermark_forward_only();
+
+ALTER TABLE ONLY s3_retention.aborted_uploads
+    ADD CONSTRAINT aborted_uploads_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
 
 ALTER TABLE ONLY s3_retention.batches
     ADD CONSTRAINT batches_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
@@ -946,6 +982,9 @@ GRANT USAGE ON SCHEMA s3_retention TO s3_retention_reader;
 
 REVOKE ALL ON FUNCTION s3_retention.ensure_ledger_partition(for_interval_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION s3_retention.ensure_ledger_partition(for_interval_id bigint) TO s3_retention_writer;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.aborted_uploads TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.aborted_uploads TO s3_retention_reader;
 
 GRANT SELECT ON TABLE s3_retention.alembic_version TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.alembic_version TO s3_retention_reader;
@@ -1096,6 +1135,8 @@ GRANT UPDATE(request_id) ON TABLE s3_retention.failures TO s3_retention_writer;
 GRANT UPDATE(num_attempts) ON TABLE s3_retention.failures TO s3_retention_writer;
 
 GRANT UPDATE(last_failed_at) ON TABLE s3_retention.failures TO s3_retention_writer;
+
+GRANT UPDATE(not_before) ON TABLE s3_retention.failures TO s3_retention_writer;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.findings TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.findings TO s3_retention_reader;

@@ -22,6 +22,7 @@ source: {{type: s3_listing, bucket: tested, prefix: data/}}
 select: {{include: ["data/**"]}}
 age: {{from: key_date, regex: "data/(?P<date>[0-9]{{4}})/", format: "%Y", retain: 1d}}
 window: {{safety_delay: 0s}}
+abort_incomplete_after: 1s
 """
 RUN = """
     import json, sys
@@ -67,10 +68,12 @@ def test_simulate_then_enforce_twice_then_redrive_run_task_by_task(tmp_path: Pat
         client.create_bucket(Bucket="tested")
         for key in ("data/2020/a", "data/2020/b", "data/2999/c", "data/undated"):
             client.put_object(Bucket="tested", Key=key, Body=b"x")
+        client.create_multipart_upload(Bucket="tested", Key="data/2020/unfinished")
         env = {
             "AIRFLOW_CONN_S3_RETENTION_LEDGER": ledger.airflow_connection_uri,
             "AIRFLOW_CONN_S3_RETENTION_STORE": s3.airflow_connection_uri,
             "AIRFLOW__S3_RETENTION__POLICIES_DIR": str(policies),
+            "AIRFLOW__S3_RETENTION__MIN_RETENTION": "1s",
         }
         home = tmp_path / "home"
 
@@ -79,6 +82,7 @@ def test_simulate_then_enforce_twice_then_redrive_run_task_by_task(tmp_path: Pat
         assert look(ledger.writer_conninfo, "SELECT count(*) FROM s3_retention.intervals") == [(0,)]
         assert look(ledger.writer_conninfo, "SELECT count(*) FROM s3_retention.watermarks") == [(0,)]
         assert client.list_objects_v2(Bucket="tested")["KeyCount"] == 4
+        assert len(client.list_multipart_uploads(Bucket="tested")["Uploads"]) == 1
 
         (policies / "tested.yaml").write_text(POLICY.format(mode="enforce"))
         assert run_dags(home, env, cleanup, cleanup, redrive) == ["success"] * 3
@@ -90,5 +94,8 @@ def test_simulate_then_enforce_twice_then_redrive_run_task_by_task(tmp_path: Pat
             ledger.writer_conninfo, "SELECT state, num_discovered FROM s3_retention.intervals ORDER BY 1, 2"
         )
         assert states == [("completed", 0), ("completed", 2)]
+        assert "Uploads" not in client.list_multipart_uploads(Bucket="tested")
+        aborted = "SELECT key, outcome FROM s3_retention.aborted_uploads"
+        assert look(ledger.writer_conninfo, aborted) == [("data/2020/unfinished", "aborted")]
         left = {entry["Key"] for entry in client.list_objects_v2(Bucket="tested")["Contents"]}
         assert left == {"data/2999/c", "data/undated"}

@@ -24,8 +24,10 @@ SEAMS: dict[str, tuple[str, ...]] = {
         "cleanup.plan_commands: commit of intervals.renew_interval",
         "cleanup.plan_commands: plan_candidates.copy_plan_candidates",
         "cleanup.plan_commands: commit of plan_candidates.copy_plan_candidates",
+        "cleanup.plan_commands: plan_candidates.hold_ripe_locks",
         "cleanup.plan_commands: plan_candidates.copy_open_commands",
         "cleanup.plan_commands: plan_candidates.decide_candidates",
+        "cleanup.plan_commands: plan_candidates.supersede_ripe_locks",
         "cleanup.plan_commands: plan_candidates.insert_batches",
         "cleanup.plan_commands: plan_candidates.insert_chunks",
         "cleanup.plan_commands: plan_candidates.insert_keepers",
@@ -112,8 +114,10 @@ SEAMS: dict[str, tuple[str, ...]] = {
         "replay.select_commands: commit of replays.renew_replay",
         "replay.select_commands: plan_candidates.copy_plan_candidates",
         "replay.select_commands: commit of plan_candidates.copy_plan_candidates",
+        "replay.select_commands: plan_candidates.hold_ripe_locks",
         "replay.select_commands: plan_candidates.copy_open_commands",
         "replay.select_commands: plan_candidates.decide_candidates",
+        "replay.select_commands: plan_candidates.supersede_ripe_locks",
         "replay.select_commands: plan_candidates.insert_batches",
         "replay.select_commands: plan_candidates.insert_chunks",
         "replay.select_commands: plan_candidates.insert_keepers",
@@ -202,6 +206,8 @@ STALLS: dict[str, tuple[str, ...]] = {
 """Where a process stands still past its lease. Not inside of a transaction: there the ledger ends its session."""
 
 NO_SEAM = {
+    "aborted_uploads.insert_aborted_uploads": "one statement of its own, after aborts that cannot be taken back: what "
+    "is lost with it is a row, and the upload is gone",
     "batches.renew_batch": "lengthens a lease and nothing else, when a third of it has gone by",
     "request_rates.slow_down": "in the settle of a throttled answer; a rate that is lost with it is halved at the next",
     "late_runs.insert_late_run": "one statement of its own, called by Airflow's triggerer and by no pipeline",

@@ -60,7 +60,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     ([1], "attempts earlier_generations finding_ids generations interval_ids quarantine_ids sizes"),
     ([Jsonb({})], "details"),
     ([timedelta(0)], "safety_delays"),
-    ([NOW], "befores due_ats last_modified_ats"),
+    ([NOW], "befores due_ats initiated_ats last_modified_ats not_befores"),
     ([b"x" * 32], "command_ids operation_ids"),
     (b"x" * 64, "ids"),
     ("{1,0}", "answers"),
@@ -68,7 +68,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
         ["text"],
         (
             "buckets causes codes etags failure_classes group_keys keys kinds marker_version_ids messages outcomes "
-            "policies reasons request_ids run_ids subjects tenants version_ids"
+            "policies reasons request_ids run_ids subjects tenants upload_ids version_ids"
         ),
     ),
 )
@@ -77,8 +77,8 @@ SAMPLES = {name: value for value, names in _SAMPLES for name in names.split()}
 
 @pytest.mark.parametrize(("table", "name"), QUERIES)
 def test_each_query_is_one_that_the_writer_can_run(conn: Connection, table: str, name: str) -> None:
-    for temporary in ("create_plan_candidates", "create_plan_open_commands", "create_plan_decisions"):
-        conn.execute(queries.query("plan_candidates", temporary))
+    for temporary in ("candidates", "open_commands", "ripe", "decisions"):
+        conn.execute(queries.query("plan_candidates", f"create_plan_{temporary}"))
     text = queries.query(table, name)
     if UTILITY.search(text):
         conn.execute(text)

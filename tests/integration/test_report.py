@@ -29,6 +29,7 @@ def test_a_run_reports_its_outcomes_with_reasons_and_bytes(world: World) -> None
         "num_failed_attempts_by_class": {"permission": 1},
         "num_deleted_bytes": 5,
         "num_remaining": 0,
+        "num_uploads_aborted": 0,
         "is_balanced": True,
     }
     (row,) = world.rows("SELECT counts, is_balanced, policy, interval_id FROM s3_retention.run_reports")

@@ -26,6 +26,7 @@ APPEND_ONLY = [
     "run_reports",
     "policy_versions",
     "watch_passes",
+    "aborted_uploads",
 ]
 TABLES = [*APPEND_ONLY, "watermarks", "intervals", "batches", "chunks", "keepers", "failures", "quarantine"]
 TABLES += ["schedules", "missed_intervals", "findings"]
@@ -147,6 +148,12 @@ def used(world: World) -> World:
     world.s3.deny(world.bucket, ["exports/2020-01/a.json"])
     world.clean()
     world.watch()
+    world.conn.execute(
+        "INSERT INTO s3_retention.aborted_uploads "
+        "(bucket, upload_id, policy, interval_id, dag_id, run_id, key, initiated_at, outcome) "
+        "SELECT 'b', 'u', policy, interval_id, 'd', 'r', 'k', starts_at, 'aborted' FROM s3_retention.intervals"
+    )
+    world.conn.commit()
     return world
 
 

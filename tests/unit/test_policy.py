@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from s3_retention.core.durations import format_duration, parse_duration, spell_duration
-from s3_retention.core.policy import Mode, RetentionPolicy, parse_policy, policy_schema
+from s3_retention.core.policy import Mode, RetentionPolicy, Versions, parse_policy, policy_schema
 from s3_retention.core.schedule import PRESETS, check_schedule, longest_gap
 from s3_retention.errors import PolicyError
 
@@ -286,6 +286,42 @@ def test_a_fault_beside_any_good_field_is_told_and_breaks_nothing_else(field: st
     assert [line.partition(" = ")[0] for line in faults({field: value, "moed": "enforce"})] == ["moed"]
 
 
+def test_versions_are_the_current_ones_unless_the_file_says_otherwise() -> None:
+    assert parse().versions is Versions.CURRENT
+    assert parse({"versions": "noncurrent", "keep_newest_noncurrent": 3}).keep_newest_noncurrent == 3
+    assert parse({"versions": "current"}).rules_hash == parse().rules_hash
+
+
+@pytest.mark.parametrize(
+    ("changes", "start"),
+    [
+        ({"versions": "old"}, "versions = 'old': "),
+        ({"versions": True}, "versions = True: "),
+        ({"keep_newest_noncurrent": 3}, "keep_newest_noncurrent = 3: is only for versions: noncurrent"),
+        (
+            {"keep_newest_noncurrent": 3, "versions": "all"},
+            "keep_newest_noncurrent = 3: is only for versions: noncurrent",
+        ),
+        ({"keep_newest_noncurrent": 0, "versions": "noncurrent"}, "keep_newest_noncurrent = 0: "),
+        ({"bypass_governance": True}, "bypass_governance = True: is only for versions that are named"),
+        ({"bypass_governance": "yes", "versions": "all"}, "bypass_governance = 'yes': "),
+        ({"keep": {"latest": 1}, "versions": "all"}, "keep: ranks current objects"),
+        ({"keep": {"latest": 1}, "versions": "noncurrent"}, "keep: ranks current objects"),
+    ],
+)
+def test_what_is_said_of_versions_must_agree(changes: dict[str, Any], start: str) -> None:
+    (fault,) = faults(changes)
+    assert fault.startswith(start)
+
+
+def test_noncurrent_versions_of_a_whole_bucket_leave_its_objects_and_need_no_permission_to_empty_it() -> None:
+    whole = {"source": WHOLE, "select.include": ["**"]}
+    assert parse(whole | {"versions": "noncurrent"}).source.whole_bucket
+    for versions in ("current", "all"):
+        (fault,) = faults(whole | {"versions": versions})
+        assert "would expire every object of the bucket" in fault
+
+
 def test_a_deadline_needs_a_schedule_and_a_length() -> None:
     assert parse({"deadline": "2h"}).deadline == timedelta(hours=2)
     (fault,) = faults({"deadline": "2h", "schedule": None})
@@ -382,6 +418,7 @@ RULES = {
     "age.retain": "31d",
     "keep": {"latest": 1},
     "timezone": "Europe/Berlin",
+    "versions": "noncurrent",
 }
 FREE = {
     "version": "v3",
@@ -409,6 +446,17 @@ def test_the_rules_hash_stays_when_anything_else_changes(field: str) -> None:
 def test_the_rules_hash_is_of_the_meaning_and_not_of_the_writing() -> None:
     written = {"age.retain": "P4W2D", "select.exclude": [], "source.whole_bucket": False, "keep": None}
     assert parse(written).rules_hash == parse().rules_hash
+
+
+def test_the_rules_hash_changes_with_the_number_of_noncurrent_versions_that_are_kept() -> None:
+    kept = [parse({"versions": "noncurrent", "keep_newest_noncurrent": n}).rules_hash for n in (None, 1, 2)]
+    assert len(set(kept)) == 3
+
+
+def test_the_rules_hash_changes_with_a_bypass_of_governance_and_not_with_its_absence() -> None:
+    all_of_it = {"versions": "all"}
+    assert parse(all_of_it | {"bypass_governance": False}).rules_hash == parse(all_of_it).rules_hash
+    assert parse(all_of_it | {"bypass_governance": True}).rules_hash != parse(all_of_it).rules_hash
 
 
 def test_the_rules_hash_of_a_release_is_the_one_that_ledgers_already_hold() -> None:

@@ -44,6 +44,7 @@ def test_the_counts_are_plain_values() -> None:
         "num_failed_attempts_by_class": {"permission": 1, "throttled": 2},
         "num_deleted_bytes": 7,
         "num_remaining": 3,
+        "num_uploads_aborted": 0,
         "is_balanced": True,
     }
 

@@ -91,7 +91,8 @@ WHERE batches.closed_at IS NULL
 GROUP BY batches.policy;
 
 -- name: count_quarantine_old
--- Rows that have waited in quarantine since before the time that is asked for, by policy.
+-- Rows that have waited in quarantine since before the time that is asked for, by policy. A lock that has not
+-- ended is waited for, however long it is.
 SELECT
     quarantine.policy,
     count(*) AS num_commands,
@@ -99,7 +100,9 @@ SELECT
 FROM s3_retention.quarantine
 INNER JOIN unnest(%(policies)s::text[], %(befores)s::timestamptz[]) AS asked (policy, before_at)
     ON quarantine.policy = asked.policy AND quarantine.first_failed_at <= asked.before_at
-WHERE quarantine.resolved_at IS NULL
+WHERE
+    quarantine.resolved_at IS NULL
+    AND (quarantine.not_before IS NULL OR quarantine.not_before <= s3_retention.clock())
 GROUP BY quarantine.policy;
 
 -- name: list_unfinished_replays

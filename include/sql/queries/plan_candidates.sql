@@ -55,6 +55,41 @@ FROM s3_retention.batches
 INNER JOIN s3_retention.unfinished_commands AS todo ON batches.batch_id = todo.batch_id
 WHERE batches.policy = %(policy)s AND batches.closed_at IS NULL;
 
+-- name: create_plan_ripe
+-- The parked rows whose lock has ended, which this plan may take over.
+CREATE TEMPORARY TABLE IF NOT EXISTS plan_ripe (
+    quarantine_id bigint NOT NULL,
+    interval_id bigint NOT NULL
+) ON COMMIT PRESERVE ROWS;
+
+-- name: clear_plan_ripe
+-- A decision starts from nothing.
+TRUNCATE plan_ripe;
+
+-- name: hold_ripe_locks
+-- Held until the plan is stored or given up, so that no redrive takes them meanwhile; one that a redrive has
+-- is left to it.
+WITH held AS (
+    SELECT
+        quarantine.quarantine_id,
+        quarantine.interval_id
+    FROM s3_retention.quarantine
+    WHERE
+        quarantine.policy = %(policy)s
+        AND quarantine.resolved_at IS NULL
+        AND quarantine.redrive_batch_id IS NULL
+        AND quarantine.failure_class = 'locked'
+        AND quarantine.not_before <= s3_retention.clock()
+    ORDER BY quarantine.quarantine_id
+    FOR UPDATE SKIP LOCKED
+)
+
+INSERT INTO plan_ripe (quarantine_id, interval_id)
+SELECT
+    held.quarantine_id,
+    held.interval_id
+FROM held;
+
 -- name: create_plan_decisions
 -- What becomes of each candidate, and why.
 CREATE TEMPORARY TABLE IF NOT EXISTS plan_decisions (
@@ -69,8 +104,9 @@ TRUNCATE plan_decisions;
 -- name: decide_candidates
 -- Keep rules see the whole group, due or not: the newest of each group stay, whatever their age. A key that
 -- the listing named twice counts once, by its newest incarnation. An open quarantine row keeps its object,
--- and so does an open command of another plan. Only a replay has a lower bound, and earlier plans of its
--- interval: what one of them has settled is not repeated.
+-- unless it waits for a lock that has ended, and so does an open command of another plan. A version is known
+-- by its id: to lock it changes its time on some stores. Only a replay has a lower bound, and earlier plans
+-- of its interval: what one of them has settled is not repeated.
 INSERT INTO plan_decisions (
     bucket, key, version_id, etag, size, last_modified_at, reference_at, due_at, group_key, reason
 )
@@ -97,9 +133,17 @@ SELECT
                 AND parked.bucket = ranked.bucket
                 AND parked.key = ranked.key
                 AND parked.version_id IS NOT DISTINCT FROM ranked.version_id
-                AND parked.etag IS NOT DISTINCT FROM ranked.etag
-                AND parked.size = ranked.size
-                AND parked.last_modified_at = ranked.last_modified_at
+                AND (
+                    ranked.version_id <> 'null' OR (
+                        parked.etag IS NOT DISTINCT FROM ranked.etag
+                        AND parked.size = ranked.size
+                        AND parked.last_modified_at = ranked.last_modified_at
+                    )
+                )
+                AND NOT EXISTS (
+                    SELECT 1 FROM plan_ripe
+                    WHERE plan_ripe.quarantine_id = parked.quarantine_id
+                )
         ) THEN 'in_quarantine'
         WHEN EXISTS (
             SELECT 1 FROM plan_open_commands AS held
@@ -107,9 +151,13 @@ SELECT
                 held.bucket = ranked.bucket
                 AND held.key = ranked.key
                 AND held.version_id IS NOT DISTINCT FROM ranked.version_id
-                AND held.etag IS NOT DISTINCT FROM ranked.etag
-                AND held.size = ranked.size
-                AND held.last_modified_at = ranked.last_modified_at
+                AND (
+                    ranked.version_id <> 'null' OR (
+                        held.etag IS NOT DISTINCT FROM ranked.etag
+                        AND held.size = ranked.size
+                        AND held.last_modified_at = ranked.last_modified_at
+                    )
+                )
         ) THEN 'in_other_plan'
         WHEN EXISTS (
             SELECT 1 FROM s3_retention.ledger_entries AS entry
@@ -250,3 +298,83 @@ WHERE
         SELECT 1 FROM plan_decisions AS leaving
         WHERE leaving.group_key = keeper.group_key AND leaving.reason = 'due'
     );
+
+-- name: list_ripe_intervals
+-- The intervals to which the parked rows belong that this plan takes over.
+SELECT DISTINCT plan_ripe.interval_id FROM plan_ripe;
+
+-- name: supersede_ripe_locks
+-- What is planned anew leaves quarantine, and its first command ends as kept: one open row for each command
+-- at most, and both intervals balance. Names the batch that parked it, and its last fence.
+WITH superseded AS (
+    UPDATE s3_retention.quarantine
+    SET resolution = 'kept', resolved_at = s3_retention.clock()
+    FROM plan_ripe
+    WHERE
+        quarantine.quarantine_id = plan_ripe.quarantine_id
+        AND EXISTS (
+            SELECT 1 FROM plan_decisions AS planned
+            WHERE
+                planned.reason = 'due'
+                AND planned.bucket = quarantine.bucket
+                AND planned.key = quarantine.key
+                AND planned.version_id IS NOT DISTINCT FROM quarantine.version_id
+                AND (
+                    planned.version_id <> 'null' OR (
+                        planned.etag IS NOT DISTINCT FROM quarantine.etag
+                        AND planned.size = quarantine.size
+                        AND planned.last_modified_at = quarantine.last_modified_at
+                    )
+                )
+        )
+    RETURNING quarantine.*
+),
+
+entries AS (
+    INSERT INTO s3_retention.ledger_entries (
+        interval_id, generation, command_id, operation_id, batch_id, fence, tenant, bucket, key, version_id,
+        etag, size, last_modified_at, due_at, outcome, reason, num_attempts, request_id
+    )
+    SELECT
+        superseded.interval_id,
+        superseded.generation,
+        superseded.command_id,
+        superseded.operation_id,
+        coalesce(parked_by.batch_id, 0) AS batch_id,
+        coalesce(parked_by.fence, 0) AS fence,
+        superseded.tenant,
+        superseded.bucket,
+        superseded.key,
+        superseded.version_id,
+        superseded.etag,
+        superseded.size,
+        superseded.last_modified_at,
+        superseded.due_at,
+        'kept' AS outcome,
+        'planned_anew' AS reason,
+        superseded.num_attempts,
+        superseded.request_id
+    FROM superseded
+    LEFT JOIN LATERAL (
+        SELECT
+            batches.batch_id,
+            batches.fence
+        FROM s3_retention.batches
+        WHERE
+            batches.run_id = superseded.run_id
+            AND batches.dag_id = superseded.dag_id
+            AND batches.map_index = superseded.map_index
+        ORDER BY batches.batch_id DESC
+        LIMIT 1
+    ) AS parked_by ON TRUE
+    ORDER BY superseded.interval_id, superseded.generation, superseded.command_id
+)
+
+INSERT INTO s3_retention.quarantine_events (quarantine_id, event, dag_id, run_id, detail)
+SELECT
+    superseded.quarantine_id,
+    'resolved' AS event,
+    %(dag_id)s AS dag_id,
+    %(run_id)s AS run_id,
+    'planned_anew' AS detail
+FROM superseded;

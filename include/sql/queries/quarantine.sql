@@ -1,11 +1,12 @@
 -- name: quarantine_unfinished
 -- Every unfinished command of a batch goes to quarantine with its last cause; without one, the worker is
--- what was lost. Runs under the batch lock of take_from_worker.
+-- what was lost. A lock without an end is looked at again after a day. Runs under the batch lock of
+-- take_from_worker.
 WITH parked AS (
     INSERT INTO s3_retention.quarantine (
         policy, policy_version, interval_id, generation, command_id, operation_id, tenant, bucket, key,
         version_id, etag, size, last_modified_at, due_at, group_key, failure_class, code, message, request_id,
-        num_attempts, dag_id, run_id, map_index, first_failed_at, last_failed_at
+        num_attempts, dag_id, run_id, map_index, first_failed_at, last_failed_at, not_before
     )
     SELECT
         todo.policy,
@@ -35,7 +36,11 @@ WITH parked AS (
         %(run_id)s AS run_id,
         batches.map_index,
         coalesce(failures.first_failed_at, s3_retention.clock()) AS first_failed_at,
-        coalesce(failures.last_failed_at, s3_retention.clock()) AS last_failed_at
+        coalesce(failures.last_failed_at, s3_retention.clock()) AS last_failed_at,
+        CASE
+            WHEN failures.failure_class = 'locked'
+                THEN coalesce(failures.not_before, s3_retention.clock() + interval '1 day')
+        END AS not_before
     FROM s3_retention.batches
     INNER JOIN s3_retention.unfinished_commands AS todo ON batches.batch_id = todo.batch_id
     LEFT JOIN s3_retention.failures
@@ -191,7 +196,12 @@ WITH returned AS (
         dag_id = %(dag_id)s,
         run_id = %(run_id)s,
         map_index = batches.map_index,
-        last_failed_at = coalesce(latest.last_failed_at, s3_retention.clock())
+        last_failed_at = coalesce(latest.last_failed_at, s3_retention.clock()),
+        not_before = CASE
+            WHEN latest.batch_id IS NULL THEN parked.not_before
+            WHEN latest.failure_class = 'locked'
+                THEN coalesce(latest.not_before, s3_retention.clock() + interval '1 day')
+        END
     FROM s3_retention.batches
     INNER JOIN s3_retention.quarantine AS parked ON batches.batch_id = parked.redrive_batch_id
     LEFT JOIN s3_retention.failures AS latest

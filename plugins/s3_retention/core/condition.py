@@ -19,13 +19,24 @@ class EtagCondition(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """How a delete is held to the incarnation that was planned: by its ETag, by a look just before it, or by both."""
+    """How a delete is held to the incarnation that was planned: by its ETag, by a look just before it, or by both.
+
+    A version that is named is held to by its id; ``bypasses_governance`` deletes it in spite of a retention in
+    that mode.
+    """
 
     sends_etag: bool = True
     looks_first: bool = False
+    bypasses_governance: bool = False
 
     @classmethod
-    def of(cls, condition: EtagCondition | None, *, rechecks_time: bool = False) -> Guard:
+    def of(
+        cls,
+        condition: EtagCondition | None,
+        *,
+        rechecks_time: bool = False,
+        bypasses_governance: bool = False,
+    ) -> Guard:
         """Give the guard for a store; None is a store of which it is not known.
 
         ``rechecks_time``: the policy wants a look in any case, since an identical upload has the same ETag.
@@ -33,4 +44,5 @@ class Guard:
         return cls(
             sends_etag=condition is not EtagCondition.REFUSED,
             looks_first=rechecks_time or condition is not EtagCondition.HONOURED,
+            bypasses_governance=bypasses_governance,
         )

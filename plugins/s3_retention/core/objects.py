@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from s3_retention.core.values import value
@@ -32,3 +33,33 @@ class ObjectFacts:
     etag: str | None
     size: int
     last_modified_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ListedVersion:
+    """One entry in the history of a key: a version, or a delete marker, which has no ETag and no size."""
+
+    facts: ObjectFacts
+    is_latest: bool
+    is_marker: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Versioning:
+    """What a store says of the versions of a bucket: ``Enabled``, ``Suspended`` or ``Never``."""
+
+    status: str
+    needs_mfa: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A multipart upload that has been begun and not ended; ``initiated_at`` is aware."""
+
+    key: str
+    upload_id: str
+    initiated_at: datetime
+
+
+NULL_VERSION = "null"
+"""The id of what was written without versions. It names no incarnation: another upload takes its place."""

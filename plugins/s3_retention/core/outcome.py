@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 class Final(str, Enum):
@@ -123,6 +127,7 @@ class Outcome:
     says that the request failed as one, so that no object of it is to blame, also where a look has settled it
     since. ``retry_after`` is how many seconds the store asks to be left alone. ``marker_version_id`` is set for
     ``deleted`` alone: the delete marker that a delete without a version id has put on top of the key.
+    ``not_before`` may be set for ``locked``: until then the store will not delete the version.
     """
 
     kind: Final | FailureClass
@@ -133,6 +138,7 @@ class Outcome:
     whole_request: bool = False
     retry_after: float = 0.0
     marker_version_id: str | None = None
+    not_before: datetime | None = None
 
     @property
     def is_final(self) -> bool:

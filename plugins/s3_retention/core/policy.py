@@ -24,11 +24,10 @@ from s3_retention.core.policy_parts import (
     Mode,
     Select,
     Source,
-    StrictModel,
-    Text,
-    UtcTime,
+    Versions,
     Window,
 )
+from s3_retention.core.policy_types import Flag, StrictModel, Text, UtcTime, Whole
 from s3_retention.core.schedule import check_schedule
 from s3_retention.errors import PolicyError
 
@@ -49,6 +48,7 @@ __all__ = [
     "Select",
     "Source",
     "StrictModel",
+    "Versions",
     "Window",
     "parse_policy",
     "policy_schema",
@@ -56,7 +56,18 @@ __all__ = [
 
 DAG_PREFIX = "s3_retention_cleanup__"
 # What may not change without a new version: it decides which objects go, and when.
-_RULE_FIELDS = frozenset({"source", "select", "age", "keep", "timezone"})
+_RULE_FIELDS = frozenset(
+    {
+        "source",
+        "select",
+        "versions",
+        "age",
+        "keep",
+        "keep_newest_noncurrent",
+        "bypass_governance",
+        "timezone",
+    }
+)
 
 
 class RetentionPolicy(StrictModel):
@@ -67,7 +78,8 @@ class RetentionPolicy(StrictModel):
         json_schema_extra={"pattern": "^[a-z][a-z0-9_]{0,62}$"},
     )
     version: Annotated[str, Field(strict=True), AfterValidator(rules.check_version)] = Field(
-        description="Part of every operation id; raise it when source, select, age, keep or timezone change.",
+        description="Part of every operation id; raise it when source, select, versions, age, keep, "
+        "keep_newest_noncurrent, bypass_governance or timezone change.",
         json_schema_extra={"pattern": "^[A-Za-z0-9._-]{1,64}$"},
     )
     mode: Mode = Field(Mode.SIMULATE, description="simulate shows what would go; enforce deletes it.")
@@ -89,8 +101,27 @@ class RetentionPolicy(StrictModel):
     )
     source: Source
     select: Select
+    versions: Versions = Field(
+        Versions.CURRENT,
+        description="current adds a delete marker; noncurrent removes versions that are not the latest, from when they "
+        "became so, and lone delete markers; all removes every version.",
+    )
     age: Age
     keep: Keep | None = None
+    keep_newest_noncurrent: Whole | None = Field(
+        None,
+        ge=1,
+        description="How many noncurrent versions of each key are kept. For versions: noncurrent only.",
+    )
+    bypass_governance: Flag = Field(
+        default=False,
+        description="Delete versions in spite of an Object Lock retention in mode GOVERNANCE; it takes a policy that "
+        "names versions.",
+    )
+    abort_incomplete_after: Annotated[Duration, AfterValidator(rules.check_positive)] | None = Field(
+        None,
+        description="Abort multipart uploads of selected keys that began so long ago and never ended; null is never.",
+    )
     window: Window = Window()
     batch: Batch = Batch()
     limits: Limits = Limits()
@@ -104,12 +135,16 @@ class RetentionPolicy(StrictModel):
 
     @property
     def rules_hash(self) -> str:
-        """Return the SHA-256, in hex, of the canonical JSON of source, select, age, keep and timezone.
+        """Return the SHA-256, in hex, of the canonical JSON of what decides which objects go, and when.
 
         Equal rules give equal hashes however they are written (``30d``, ``P30D``). Absent values are left
         out, so that an optional field of a later release does not change the hash of a file without it.
         """
         values = self.model_dump(mode="json", by_alias=True, include=set(_RULE_FIELDS), exclude_none=True)
+        if self.versions is Versions.CURRENT:
+            del values["versions"]
+        if not self.bypass_governance:
+            del values["bypass_governance"]
         canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
         return sha256(canonical.encode()).hexdigest()
 
@@ -154,9 +189,9 @@ def parse_policy(data: Mapping[str, Any], *, where: str, min_retention: timedelt
         # A fault in one section must not hide what is wrong between the others.
         sound = _sound_parts(data, broken)
         faults += rules.contradictions(sound, broken=broken)
-        faults += rules.below_floor(sound.age, min_retention) if "age" not in broken else ()
+        faults += rules.below_floor(sound, min_retention, broken=broken)
         raise PolicyError(format_faults(where, data, faults)) from None
-    floor = [*rules.below_floor(policy.age, min_retention)]
+    floor = [*rules.below_floor(policy, min_retention)]
     if floor:
         raise PolicyError(format_faults(where, data, floor))
     return policy

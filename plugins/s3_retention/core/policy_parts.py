@@ -1,65 +1,23 @@
-"""The sections of a policy file, and the types of its fields. ``core.policy`` puts them together."""
+"""The sections of a policy file. ``core.policy`` puts them together, the types are in ``policy_types``."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    AwareDatetime,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, model_validator
 
 from s3_retention.core import policy_rules as rules
 from s3_retention.core.durations import Duration
 from s3_retention.core.faults import Fault, FaultsError
-from s3_retention.core.key_date import finest_level
+from s3_retention.core.policy_types import Flag, Format, Glob, Share, StrictModel, Text, Whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 MIN_LEASE = timedelta(seconds=30)
 _ZERO = timedelta(0)
-
-
-def _check_time(value: object) -> object:
-    # Pydantic would read 1767225600 and a plain date too: both hide which instant is meant.
-    if isinstance(value, datetime) or (isinstance(value, str) and not value.strip("+-.").isdigit()):
-        return value
-    raise ValueError("must be a time with its zone; write for example 2026-01-01T00:00:00Z")
-
-
-def _to_utc(value: datetime) -> datetime:
-    try:
-        return value.astimezone(timezone.utc)
-    except OverflowError as error:
-        raise ValueError("is outside the calendar; write for example 2026-01-01T00:00:00Z") from error
-
-
-def _check_format(value: str) -> str:
-    finest_level(rules.check_text(value))
-    return value
-
-
-# YAML reads `1.10` as a number and `on` as a boolean. Nothing is converted: the author says what is meant.
-Text = Annotated[str, Field(strict=True), AfterValidator(rules.check_text)]
-Whole = Annotated[int, Field(strict=True)]
-Flag = Annotated[bool, Field(strict=True)]
-Share = Annotated[float, Field(strict=True, gt=0, le=1)]
-Glob = Annotated[str, Field(strict=True), AfterValidator(rules.check_glob)]
-UtcTime = Annotated[AwareDatetime, BeforeValidator(_check_time), AfterValidator(_to_utc)]
-
-
-class StrictModel(BaseModel):
-    """Base of all models: frozen, and unknown fields are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Mode(str, Enum):
@@ -74,6 +32,17 @@ class AgeFrom(str, Enum):
 
     LAST_MODIFIED = "last_modified"
     KEY_DATE = "key_date"
+
+
+class Versions(str, Enum):
+    """Which versions of an object go, in a bucket that has versions."""
+
+    CURRENT = "current"
+    """The current one, under a delete marker: nothing is lost for good."""
+    NONCURRENT = "noncurrent"
+    """Those that something newer lies on top of, and delete markers with nothing beneath."""
+    ALL = "all"
+    """The whole history of a key, the current one with it."""
 
 
 class Source(StrictModel):
@@ -141,9 +110,7 @@ class Age(StrictModel):
     regex: Annotated[str, Field(strict=True), AfterValidator(rules.check_date_regex)] | None = Field(
         None, description="Searched in the key; its group 'date' is read. For key_date only."
     )
-    format: Annotated[str, Field(strict=True), AfterValidator(_check_format)] | None = Field(
-        None, description="strptime format of the group 'date'. For key_date only."
-    )
+    format: Format | None = Field(None, description="strptime format of the group 'date'. For key_date only.")
     retain: Duration = Field(
         description="Counted from the reference time; for a date in the key, from its end."
     )

@@ -19,7 +19,7 @@ from s3_retention.core.selection import compile_regex, takes_every_key
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from s3_retention.core.policy import Age, RetentionPolicy
+    from s3_retention.core.policy import RetentionPolicy
 
 _MAX_KEY_BYTES = 1024
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html (general purpose buckets)
@@ -112,14 +112,18 @@ def check_date_regex(regex: str) -> str:
     return regex
 
 
-def below_floor(age: Age, min_retention: timedelta) -> Iterator[Fault]:
-    """Find a retention under the floor that is set for all policies."""
-    if age.retain < min_retention:
-        floor = spell_duration(min_retention)
-        yield Fault(
-            ("age", "retain"),
-            f"retention is under the floor of {floor}; raise it, or lower [s3_retention] min_retention",
-        )
+def below_floor(
+    policy: RetentionPolicy, min_retention: timedelta, *, broken: Collection[str] = ()
+) -> Iterator[Fault]:
+    """Find a retention under the floor that is set for all policies; ``broken`` as in ``contradictions``."""
+    floor = spell_duration(min_retention)
+    fix = f"is under the floor of {floor}; raise it, or lower [s3_retention] min_retention"
+    if "age" not in broken and policy.age.retain < min_retention:
+        yield Fault(("age", "retain"), f"retention {fix}")
+    # Beside a broken field, it is as the file has it.
+    age = policy.abort_incomplete_after
+    if isinstance(age, timedelta) and age < min_retention:
+        yield Fault(("abort_incomplete_after",), fix)
 
 
 def contradictions(policy: RetentionPolicy, *, broken: Collection[str] = ()) -> list[Fault]:
@@ -161,8 +165,9 @@ def _unknown_groups(policy: RetentionPolicy) -> Iterator[Fault]:
 
 
 def _expires_everything(policy: RetentionPolicy) -> Iterator[Fault]:
-    # A date in the key selects too: a key without one is kept.
+    # A date in the key selects too: a key without one is kept. So does a version that nothing newer lies on.
     spared = policy.keep is not None or policy.age.from_ != "last_modified"
+    spared = spared or policy.versions == "noncurrent"
     allowed = not policy.source.whole_bucket or policy.limits.allow_expire_everything
     if not spared and not allowed and takes_every_key(policy.select):
         field = "include" if policy.select.include else "regex"
@@ -190,10 +195,38 @@ def _deadline_of_no_tick(policy: RetentionPolicy) -> Iterator[Fault]:
         yield Fault(("deadline",), "counts from a tick, and there is no schedule; remove it, or set one")
 
 
+def _noncurrent_of_none(policy: RetentionPolicy) -> Iterator[Fault]:
+    if policy.keep_newest_noncurrent is not None and policy.versions != "noncurrent":
+        yield Fault(
+            ("keep_newest_noncurrent",), "is only for versions: noncurrent; remove it, or change versions"
+        )
+
+
+def _bypass_of_none(policy: RetentionPolicy) -> Iterator[Fault]:
+    if policy.bypass_governance and policy.versions == "current":
+        yield Fault(
+            ("bypass_governance",),
+            "is only for versions that are named: a delete marker goes over a locked one; remove it, or change "
+            "versions",
+        )
+
+
+def _keep_of_versions(policy: RetentionPolicy) -> Iterator[Fault]:
+    if policy.keep is not None and policy.versions != "current":
+        yield Fault(
+            ("keep",),
+            "ranks current objects, and the policy names versions; remove it, or write versions: noncurrent and "
+            "keep_newest_noncurrent",
+        )
+
+
 _RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]], ...] = (
     (frozenset({"source", "select"}), _unreachable_globs),
     (frozenset({"select", "keep"}), _unknown_groups),
-    (frozenset({"source", "select", "age", "keep", "limits"}), _expires_everything),
+    (frozenset({"source", "select", "age", "keep", "limits", "versions"}), _expires_everything),
     (frozenset({"schedule", "window"}), _never_catches_up),
     (frozenset({"schedule", "deadline"}), _deadline_of_no_tick),
+    (frozenset({"versions", "keep_newest_noncurrent"}), _noncurrent_of_none),
+    (frozenset({"versions", "keep"}), _keep_of_versions),
+    (frozenset({"versions", "bypass_governance"}), _bypass_of_none),
 )

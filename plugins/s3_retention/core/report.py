@@ -21,7 +21,8 @@ class RunReport:
     ``pending``. ``num_by_detail`` has the reasons and classes, as ``outcome:detail``. ``num_failed_attempts_by_class``
     counts attempts at single objects, those that a later attempt made good included. ``num_remaining`` are
     planned commands of the interval that wait for the next run, beyond this run's limits; ``num_drained`` of a cleanup
-    are those that have ended since they were dealt to this run, and not to one before. ``capacity`` is None for a
+    are those that have ended since they were dealt to this run, and not to one before. ``num_uploads_aborted`` counts
+    unfinished multipart uploads, which are no commands and stand outside of the balance. ``capacity`` is None for a
     redrive, and while a policy has too few runs.
     """
 
@@ -35,6 +36,7 @@ class RunReport:
     num_drained: int = 0
     capacity: Capacity | None = None
     num_failed_attempts_by_class: Counter[str] = field(default_factory=Counter)
+    num_uploads_aborted: int = 0
 
     @property
     def num_pending(self) -> int:
@@ -55,6 +57,7 @@ class RunReport:
             "num_failed_attempts_by_class": dict(self.num_failed_attempts_by_class),
             "num_deleted_bytes": self.num_deleted_bytes,
             "num_remaining": self.num_remaining,
+            "num_uploads_aborted": self.num_uploads_aborted,
             "is_balanced": self.is_balanced,
         }
 
@@ -73,6 +76,8 @@ class RunReport:
         for failure_class, count in sorted(self.num_failed_attempts_by_class.items()):
             lines.append(f"    {failure_class:<13} {count:>12,}")
         lines.append(f"  bytes deleted   {self.num_deleted_bytes:>12,}")
+        if self.num_uploads_aborted:
+            lines.append(f"  uploads aborted {self.num_uploads_aborted:>12,}")
         if self.num_remaining:
             lines.append(f"  left to the next run {self.num_remaining:>7,}")
         if self.capacity is not None:

@@ -13,6 +13,7 @@ from s3_retention.runtime.connections import open_ledger, open_source, open_stor
 from s3_retention.runtime.context import failed_map_indexes, holder
 from s3_retention.runtime.environment import load_policy, max_map_length, settings
 from s3_retention.runtime.failing import airflow_errors
+from s3_retention.runtime.uploads import abort_uploads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -167,10 +168,15 @@ def report_cleanup(policy_name: str, claim: Mapping[str, Any] | None, batches: A
         if claim is None:
             raise errors.NotPlannedError("claim_interval failed, so nothing was planned or deleted")
         reported = {"status": claim["status"]}
+        broken = None
         if claim["status"] == CLAIMED:
+            # First, so that the report counts them; what goes wrong with them must not keep the report back.
+            broken = abort_uploads(policy_name, claim["interval_id"])
             reported = report_run(policy_name, claim["interval_id"])
         if batches is None:
             raise errors.NotPlannedError("plan_commands failed: see its log; the next run goes on from there")
+        if broken is not None:
+            raise broken
         log.info("reported", policy=policy_name, interval=claim["interval_key"], status=claim["status"])
         return reported
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from s3_retention.core.condition import Guard
 from s3_retention.core.outcome import FailureClass, Final, Outcome
 from s3_retention.s3.answers import STORE_ERRORS, join, outcome_of_error, request_id_of
 from s3_retention.s3.request_body import Identifiers
@@ -16,31 +17,34 @@ if TYPE_CHECKING:
 
     from s3_retention.core.objects import ObjectFacts
 
+BY_ETAG = Guard()
+
 
 MIN_ALL_MALFORMED = 50
 """Keys of one request from which on, where each of them is refused as malformed, no key is to blame."""
 
 
 def delete_together(
-    client: S3Client, targets: Sequence[ObjectFacts], *, sends_etag: bool = True
+    client: S3Client, targets: Sequence[ObjectFacts], *, guard: Guard = BY_ETAG
 ) -> list[Outcome]:
     """Send one DeleteObjects, or more where one key spoils it for all; one outcome per target, in input order."""
-    outcomes = _delete_in_halves(client, targets, sends_etag=sends_etag)
+    outcomes = _delete_in_halves(client, targets, guard)
     if len(targets) < MIN_ALL_MALFORMED or any(one.kind is not FailureClass.MALFORMED for one in outcomes):
         return outcomes
     # The store takes no such request at all, as some do that know no DeleteObjects, or no ETag in it.
     return [replace(one, whole_request=True) for one in outcomes]
 
 
-def _delete_in_halves(client: S3Client, targets: Sequence[ObjectFacts], *, sends_etag: bool) -> list[Outcome]:
+def _delete_in_halves(client: S3Client, targets: Sequence[ObjectFacts], guard: Guard) -> list[Outcome]:
     try:
         answer: dict[str, Any] = dict(
             client.delete_objects(
                 Bucket=targets[0].ref.bucket,
                 Delete={
-                    "Objects": Identifiers(_identifier(facts, sends_etag=sends_etag) for facts in targets),
+                    "Objects": Identifiers(_identifier(facts, guard) for facts in targets),
                     "Quiet": False,
                 },
+                **_bypass(guard, *targets),
             )
         )
     except STORE_ERRORS as error:
@@ -54,22 +58,22 @@ def _delete_in_halves(client: S3Client, targets: Sequence[ObjectFacts], *, sends
             if not middle:
                 return [replace(fault, whole_request=False)]
             return [
-                *_delete_in_halves(client, targets[:middle], sends_etag=sends_etag),
-                *_delete_in_halves(client, targets[middle:], sends_etag=sends_etag),
+                *_delete_in_halves(client, targets[:middle], guard),
+                *_delete_in_halves(client, targets[middle:], guard),
             ]
         return [fault] * len(targets)
     return join(targets, answer)
 
 
-def delete_alone(client: S3Client, facts: ObjectFacts, *, sends_etag: bool = True) -> Outcome:
+def delete_alone(client: S3Client, facts: ObjectFacts, *, guard: Guard = BY_ETAG) -> Outcome:
     """Send one DeleteObject: its key stands in the URL, which carries what XML does not."""
     arguments: dict[str, Any] = {"Bucket": facts.ref.bucket, "Key": facts.ref.key}
     if facts.ref.version_id is not None:
         arguments["VersionId"] = facts.ref.version_id
-    elif sends_etag and facts.etag is not None:
+    elif guard.sends_etag and facts.etag is not None:
         arguments["IfMatch"] = facts.etag
     try:
-        answer: dict[str, Any] = dict(client.delete_object(**arguments))
+        answer: dict[str, Any] = dict(client.delete_object(**arguments, **_bypass(guard, facts)))
     except STORE_ERRORS as error:
         return outcome_of_error(error, whole_request=False)
     # The id is that of the marker which was added; where a version was named, it is that one's own.
@@ -77,10 +81,16 @@ def delete_alone(client: S3Client, facts: ObjectFacts, *, sends_etag: bool = Tru
     return Outcome(Final.DELETED, request_id=request_id_of(answer), marker_version_id=marker or None)
 
 
-def _identifier(facts: ObjectFacts, *, sends_etag: bool) -> Any:
+def _identifier(facts: ObjectFacts, guard: Guard) -> Any:
     identifier = {"Key": facts.ref.key}
     if facts.ref.version_id is not None:
         identifier["VersionId"] = facts.ref.version_id
-    elif sends_etag and facts.etag is not None:
+    elif guard.sends_etag and facts.etag is not None:
         identifier["ETag"] = facts.etag
     return identifier
+
+
+def _bypass(guard: Guard, *targets: ObjectFacts) -> Any:
+    """Ask to go past a retention in mode GOVERNANCE, where the policy says so and a version is named."""
+    is_asked = guard.bypasses_governance and any(facts.ref.version_id is not None for facts in targets)
+    return {"BypassGovernanceRetention": True} if is_asked else {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from s3_retention.core.condition import Guard
 from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.outcome import STOPS_BATCH, FailureClass, Final, Outcome
 from s3_retention.errors import ListingError, ListingRefusedError
@@ -18,12 +17,14 @@ from s3_retention.s3.answers import (
     outcome_of_error,
     request_id_of,
 )
-from s3_retention.s3.deletes import delete_alone, delete_together
+from s3_retention.s3.deletes import BY_ETAG, delete_alone, delete_together
 from s3_retention.s3.keys import NOT_SENDABLE, is_sendable, refuse_unsent, xml_can_carry
 from s3_retention.s3.limits import RetryLimits
+from s3_retention.s3.locks import settle_locks
 from s3_retention.s3.parsing import quicken, refuse_other_answers
-from s3_retention.s3.recheck import is_same_incarnation, recheck
+from s3_retention.s3.recheck import outcome_by_look, recheck
 from s3_retention.s3.request_body import write_quickly
+from s3_retention.s3.version_listing import ask_versioning, list_histories, look_at_marker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,9 +32,11 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
+    from s3_retention.core.condition import Guard
+    from s3_retention.core.objects import ListedVersion, Versioning
+
 MAX_CHUNK = 1000
 """Keys of one DeleteObjects request (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html)."""
-BY_ETAG = Guard()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,17 @@ class S3Gateway:
             return answer
         found = [facts_of_listed(bucket, prefix, entry, answer) for entry in answer.get("Contents", [])]
         return found, answer.get("NextContinuationToken") if answer.get("IsTruncated") else None
+
+    def list_histories(self, bucket: str, prefix: str) -> Iterator[list[list[ListedVersion]]]:
+        """List all versions and delete markers under a prefix, some whole histories of keys at a time.
+
+        Raises ``ListingError`` as ``list_pages`` does.
+        """
+        return list_histories(self, bucket, prefix)
+
+    def ask_versioning(self, bucket: str) -> Versioning:
+        """Ask whether a bucket has versions; raises ``ListingError`` where the store does not say."""
+        return ask_versioning(self, bucket)
 
     def read_versioning(self, bucket: str) -> str | None:
         """Read what the store says of the versions of a bucket: ``Enabled``, ``Suspended``, ``Never``; None: nothing.
@@ -171,10 +185,10 @@ class S3Gateway:
         if together:
             send = self._delete_rechecked if guard.looks_first else self._delete_together
             outcomes.update(zip(together, send([targets[place] for place in together], guard), strict=True))
-        return [outcomes[place] for place in range(len(targets))]
+        return settle_locks(self, targets, [outcomes[place] for place in range(len(targets))])
 
     def _delete_together(self, targets: Sequence[ObjectFacts], guard: Guard) -> list[Outcome]:
-        answers = delete_together(self.client, targets, sends_etag=guard.sends_etag)
+        answers = delete_together(self.client, targets, guard=guard)
         return self._settle_by_looks(targets, answers)
 
     def _delete_alone(self, facts: ObjectFacts, guard: Guard) -> Outcome:
@@ -183,7 +197,7 @@ class S3Gateway:
             (part,) = recheck(self, [facts])
             if (ended := part[0]) is not None:
                 return ended
-        answer = delete_alone(self.client, facts, sends_etag=guard.sends_etag)
+        answer = delete_alone(self.client, facts, guard=guard)
         return self._settle_by_looks([facts], [answer])[0]
 
     def _delete_rechecked(self, targets: Sequence[ObjectFacts], guard: Guard) -> list[Outcome]:
@@ -204,11 +218,15 @@ class S3Gateway:
                 settled.append(outcome)
                 continue
             # A store that answers neither the request nor a look is not asked 1,000 times, each up to a timeout.
-            found = no_answer if outcome.whole_request and no_answer else self.look(planned.ref)
+            found = no_answer if outcome.whole_request and no_answer else self._look_again(planned)
             if outcome.whole_request and isinstance(found, Outcome) and not found.is_final:
                 no_answer = found
-            settled.append(_by_look(planned, outcome, found))
+            settled.append(outcome_by_look(planned, outcome, found))
         return settled
+
+    def _look_again(self, planned: ObjectFacts) -> ObjectFacts | Outcome:
+        is_marker = planned.etag is None and planned.ref.version_id is not None
+        return look_at_marker(self, planned) if is_marker else self.look(planned.ref)
 
     def _why_refused(self, bucket: str, fault: Outcome) -> Outcome:
         # A HEAD has no body, so a refused signature, an expired token and a denied key look alike: an answer with
@@ -233,16 +251,3 @@ class S3Gateway:
 
 def _may_pass(answer: dict[str, Any] | Outcome) -> bool:
     return isinstance(answer, Outcome) and answer.is_retried
-
-
-def _by_look(planned: ObjectFacts, outcome: Outcome, found: ObjectFacts | Outcome) -> Outcome:
-    if isinstance(found, Outcome):
-        if found.is_final:
-            return replace(outcome, kind=found.kind)
-        # The look failed too. Where the whole request went unanswered, the store is at fault, not the key.
-        kind = FailureClass.UNKNOWN if found.is_retried else found.kind
-        return replace(found, kind=kind, whole_request=outcome.whole_request)
-    if not is_same_incarnation(planned, found):
-        return replace(outcome, kind=Final.CHANGED)
-    # Still there as planned: the store did not act, or refused a condition that holds.
-    return replace(outcome, kind=FailureClass.CONFLICT if outcome.is_final else FailureClass.UNKNOWN)

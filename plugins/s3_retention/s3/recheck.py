@@ -10,8 +10,8 @@ from dataclasses import replace
 from os.path import commonprefix
 from typing import TYPE_CHECKING
 
-from s3_retention.core.objects import ObjectFacts
-from s3_retention.core.outcome import Final, Outcome
+from s3_retention.core.objects import NULL_VERSION, ObjectFacts
+from s3_retention.core.outcome import FailureClass, Final, Outcome
 from s3_retention.errors import ListingError
 
 if TYPE_CHECKING:
@@ -95,9 +95,28 @@ def _looks(gateway: S3Gateway, targets: Sequence[ObjectFacts], places: Sequence[
 
 
 def is_same_incarnation(planned: ObjectFacts, found: ObjectFacts) -> bool:
-    """Say whether a look found what the plan saw; times are compared in whole seconds, as HEAD has them."""
+    """Say whether a look found what the plan saw; times are compared in whole seconds, as HEAD has them.
+
+    A version is known by its id: on some stores a lock changes its time. The null version is not: see ``NULL_VERSION``.
+    """
+    if planned.ref.version_id not in (None, NULL_VERSION) and planned.ref == found.ref:
+        return True
     return (
         planned.etag == found.etag
         and planned.size == found.size
         and planned.last_modified_at.replace(microsecond=0) == found.last_modified_at.replace(microsecond=0)
     )
+
+
+def outcome_by_look(planned: ObjectFacts, outcome: Outcome, found: ObjectFacts | Outcome) -> Outcome:
+    """Give what became of an object whose delete left that open, by what a look at it found."""
+    if isinstance(found, Outcome):
+        if found.is_final:
+            return replace(outcome, kind=found.kind)
+        # The look failed too. Where the whole request went unanswered, the store is at fault, not the key.
+        kind = FailureClass.UNKNOWN if found.is_retried else found.kind
+        return replace(found, kind=kind, whole_request=outcome.whole_request)
+    if not is_same_incarnation(planned, found):
+        return replace(outcome, kind=Final.CHANGED)
+    # Still there as planned: the store did not act, or refused a condition that holds.
+    return replace(outcome, kind=FailureClass.CONFLICT if outcome.is_final else FailureClass.UNKNOWN)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from s3_retention.core.objects import ObjectFacts
+    from s3_retention.core.objects import ListedVersion, ObjectFacts, Versioning
 
 
 class CandidateSource(Protocol):
@@ -22,14 +22,31 @@ class CandidateSource(Protocol):
         """Read the clock that stamps the objects; None where the source tells none."""
 
 
+@runtime_checkable
+class VersionSource(CandidateSource, Protocol):
+    """What a source gives besides where its objects have versions."""
+
+    def histories(self) -> Iterator[list[list[ListedVersion]]]:
+        """Give every version and delete marker, some whole histories of keys at a time; raise as ``pages`` does."""
+
+    def ask_versioning(self) -> Versioning:
+        """Ask whether the objects have versions; raise ``StoreError`` where the store does not say."""
+
+
 class Lister(Protocol):
     """What a listing needs of a store."""
 
     def list_pages(self, bucket: str, prefix: str) -> Iterator[list[ObjectFacts]]:
         """List everything under a prefix."""
 
+    def list_histories(self, bucket: str, prefix: str) -> Iterator[list[list[ListedVersion]]]:
+        """List all versions and delete markers under a prefix."""
+
     def read_clock(self, bucket: str) -> datetime | None:
         """Read the clock of the store."""
+
+    def ask_versioning(self, bucket: str) -> Versioning:
+        """Ask whether a bucket has versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +64,11 @@ class S3Listing:
     def read_clock(self) -> datetime | None:
         """Read the clock of the store; None where it tells none."""
         return self.lister.read_clock(self.bucket)
+
+    def histories(self) -> Iterator[list[list[ListedVersion]]]:
+        """List all versions and delete markers; raise ``ListingError`` when the listing breaks off."""
+        return self.lister.list_histories(self.bucket, self.prefix)
+
+    def ask_versioning(self) -> Versioning:
+        """Ask whether the bucket has versions; raise ``ListingError`` where the store does not say."""
+        return self.lister.ask_versioning(self.bucket)

@@ -7,16 +7,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from s3_retention.core.condition import EtagCondition, Guard
-from s3_retention.core.outcome import Final
+from s3_retention.core.outcome import Final, kept
 from s3_retention.core.policy_parts import Recheck
-from s3_retention.steps import probe
+from s3_retention.core.versions import OVER_KEPT
+from s3_retention.steps import decide_versions, probe
 from s3_retention.steps.decide_again import Delivery, decide_again
-from s3_retention.steps.retry import Attempted, delete_with_retries
+from s3_retention.steps.retry import Attempted, Attempts, delete_with_retries
 
 if TYPE_CHECKING:
+    from s3_retention.core.command import DeleteCommand
+    from s3_retention.core.objects import ObjectRef
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.s3.gateway import S3Gateway
     from s3_retention.s3.limits import RetryLimits
+
+_GONE = frozenset({Final.DELETED, Final.ALREADY_ABSENT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,9 @@ def run(
 ) -> Attempt:
     """Decide again what must be, and delete the rest; where ``condition`` is None, the store is probed first."""
     decided = decide_again(gateway, policy, delivery, limits)
+    named = [command for command in delivery.commands if command.command_id not in decided]
+    versions = decide_versions.run(gateway, policy, named, delivery.now)
+    decided |= versions.outcomes
     rest = [command for command in delivery.commands if command.command_id not in decided]
     if condition is None:
         probed = probe.run(gateway, rest, limits)
@@ -51,6 +59,41 @@ def run(
         if (outcome := decided.get(command.command_id)) is not None
     ]
     num_failed = Counter(outcome.kind.value for _, outcome, _ in attempted if not outcome.is_final)
-    guard = Guard.of(condition, rechecks_time=policy.batch.recheck is Recheck.TIME)
-    done = delete_with_retries(gateway, rest, guard, limits)
-    return Attempt(attempted + done.attempted, num_failed + done.num_failed_by_class, condition)
+    guard = Guard.of(
+        condition,
+        rechecks_time=policy.batch.recheck is Recheck.TIME,
+        bypasses_governance=policy.bypass_governance,
+    )
+    first = [command for command in rest if command.command_id not in versions.beneath]
+    done = delete_with_retries(gateway, first, guard, limits)
+    attempted += done.attempted
+    num_failed += done.num_failed_by_class
+    last = [command for command in rest if command.command_id in versions.beneath]
+    if last:
+        done = _delete_last(gateway, last, versions.beneath, attempted, guard, limits)
+        attempted += done.attempted
+        num_failed += done.num_failed_by_class
+    return Attempt(attempted, num_failed, condition)
+
+
+def _delete_last(
+    gateway: S3Gateway,
+    commands: list[DeleteCommand],
+    beneath: dict[bytes, set[ObjectRef]],
+    attempted: list[Attempted],
+    guard: Guard,
+    limits: RetryLimits,
+) -> Attempts:
+    """Delete the latest versions under which nothing is left: an older one must not come back."""
+    gone = {command.ref for command, outcome, _ in attempted if outcome.kind in _GONE}
+    fault = next((outcome for _, outcome, _ in attempted if outcome.stops_batch), None)
+    is_bare = {one.command_id: fault is None and beneath[one.command_id] <= gone for one in commands}
+    bare = [command for command in commands if is_bare[command.command_id]]
+    done = delete_with_retries(gateway, bare, guard, limits)
+    stays = fault or kept(OVER_KEPT.reasons[0])
+    left: list[Attempted] = [
+        (command, stays, command.num_attempts + (fault is not None))
+        for command in commands
+        if not is_bare[command.command_id]
+    ]
+    return Attempts(done.attempted + left, done.num_failed_by_class)

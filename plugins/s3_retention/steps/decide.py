@@ -12,6 +12,7 @@ from s3_retention.store import plan_candidates
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from s3_retention.core.holder import Holder
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.steps.scan import Scan
     from s3_retention.store.batches import DealtBatch
@@ -90,8 +91,14 @@ def run(conn: Connection, policy: RetentionPolicy, scan: Scan, bounds: Bounds) -
     return result
 
 
-def store_commands(conn: Connection, policy: RetentionPolicy, *, interval_id: int, generation: int) -> None:
-    """Store what was decided to be due as batches of chunks, with the keepers of its groups."""
+def store_commands(
+    conn: Connection, policy: RetentionPolicy, holder: Holder, *, interval_id: int, generation: int
+) -> None:
+    """Store what was decided to be due as batches of chunks, with the keepers of its groups.
+
+    Of a version whose lock has ended, the row in quarantine is closed: it waits for its new command now.
+    """
+    plan_candidates.supersede_ripe(conn, holder=holder)
     # A run is dealt at least one batch, so none may be over the limit of a run.
     batch_size = min(policy.batch.size, policy.limits.max_commands_per_run)
     chunk_size = min(MAX_CHUNK, batch_size)

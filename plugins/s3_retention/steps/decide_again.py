@@ -64,7 +64,8 @@ def decide_again(
             decided[command.command_id] = kept("policy_changed")
             continue
         outcome, is_looked_at = fault, False
-        if outcome is None and delivery.is_redrive:
+        # Versions are decided with the whole history of their key (steps/decide_versions.py).
+        if outcome is None and delivery.is_redrive and command.ref.version_id is None:
             outcome = _decide_redriven(gateway, decider, command, delivery.now, limits)
             is_looked_at = True
         if outcome is None and command.group_key is not None:

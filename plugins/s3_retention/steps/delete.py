@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import TYPE_CHECKING
 
+from s3_retention.core.policy_parts import Versions
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.steps import attempt
 from s3_retention.steps.breaker import Delivered, find_brake
@@ -134,7 +135,9 @@ def _deliver(
         # Before the threads are waited for, whatever is raised: a worker whose claim is lost tries nothing again.
         leaving.callback(limits.ending.set)
         while True:
-            room = policy.batch.parallel if store.condition else 1
+            # A delete that names a version is held to it by its id: nothing is to be found out.
+            is_known = store.condition is not None or policy.versions is not Versions.CURRENT
+            room = policy.batch.parallel if is_known else 1
             while not delivered.is_ending and len(in_flight) < room and (delivery := feed.take()):
                 sent = pool.submit(attempt.run, gateway, policy, delivery, limits, store.condition)
                 in_flight[sent] = delivery

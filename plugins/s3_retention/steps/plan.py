@@ -73,7 +73,7 @@ def run(
                 intervals.renew(conn, interval_id, fence=fence, lease=lease)
 
         scanned = scan.run(conn, source, policy, heartbeat)
-        result = _store_plan(conn, policy, interval_id, fence, scanned)
+        result = _store_plan(conn, policy, holder, (interval_id, fence), scanned)
         interval_id, fence = _skip_empty_slices(conn, policy, holder, scanned, result, (interval_id, fence))
     with transaction(conn):
         if intervals.get(conn, interval_id).state is IntervalState.COMPLETED:
@@ -98,15 +98,16 @@ def simulate(conn: Connection, source: CandidateSource, policy: RetentionPolicy)
 
 
 def _store_plan(
-    conn: Connection, policy: RetentionPolicy, interval_id: int, fence: int, scanned: Scan
+    conn: Connection, policy: RetentionPolicy, holder: Holder, at: tuple[int, int], scanned: Scan
 ) -> PlanResult:
+    interval_id, fence = at
     interval = intervals.get(conn, interval_id).interval
     with transaction(conn):
         # Before the interval, as a claim does: the other way round, two runs would wait for each other.
         watermarks.hold(conn, policy=policy.name)
         intervals.renew(conn, interval_id, fence=fence, lease=policy.window.lease)
         result = decide.run(conn, policy, scanned, Bounds(interval.starts_at, interval.ends_at))
-        decide.store_commands(conn, policy, interval_id=interval_id, generation=GENERATION)
+        decide.store_commands(conn, policy, holder, interval_id=interval_id, generation=GENERATION)
         _mark_planned(conn, policy, interval_id, fence, result)
     return result
 
@@ -141,7 +142,7 @@ def _skip_empty_slices(
             else:
                 ledger_entries.ensure_partition(conn, interval_id=at[0])
         if not is_empty:
-            result = _store_plan(conn, policy, *at, scanned)
+            result = _store_plan(conn, policy, holder, at, scanned)
     return at
 
 

@@ -64,7 +64,7 @@ def run(
                 replays.renew(conn, interval_id, generation, fence=fence, lease=lease)
 
         scanned = scan.run(conn, source, policy, heartbeat)
-        _store_plan(conn, policy, claimed, generation, fence, scanned)
+        _store_plan(conn, policy, holder, claimed, (generation, fence), scanned)
     with transaction(conn):
         if replays.get_row(conn, interval_id, generation)["state"] == IntervalState.COMPLETED.value:
             return _planned(conn, interval_id, generation)
@@ -133,18 +133,19 @@ def _claim(
 def _store_plan(
     conn: Connection,
     policy: RetentionPolicy,
+    holder: Holder,
     claimed: ClaimedInterval,
-    generation: int,
-    fence: int,
+    at: tuple[int, int],
     scanned: Scan,
 ) -> None:
+    generation, fence = at
     interval_id, interval, lease = claimed.interval_id, claimed.interval, policy.window.lease
     bounds = Bounds(interval.starts_at, interval.ends_at, interval.starts_at, interval_id, generation)
     with transaction(conn):
         watermarks.hold(conn, policy=policy.name)
         replays.renew(conn, interval_id, generation, fence=fence, lease=lease)
         result = decide.run(conn, policy, scanned, bounds)
-        decide.store_commands(conn, policy, interval_id=interval_id, generation=generation)
+        decide.store_commands(conn, policy, holder, interval_id=interval_id, generation=generation)
         replays.mark_planned(
             conn,
             interval_id,

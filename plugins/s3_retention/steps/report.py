@@ -11,7 +11,15 @@ from s3_retention.core.interval import IntervalState
 from s3_retention.core.report import RunReport
 from s3_retention.errors import BatchStoppedError, NotPlannedError, UnbalancedError
 from s3_retention.steps.find import capacity_of
-from s3_retention.store import batches, failed_attempts, intervals, replays, run_reports, watermarks
+from s3_retention.store import (
+    aborted_uploads,
+    batches,
+    failed_attempts,
+    intervals,
+    replays,
+    run_reports,
+    watermarks,
+)
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
@@ -150,6 +158,7 @@ def _count(
         num_deleted_bytes=num_deleted_bytes,
         num_remaining=remaining,
         num_drained=num_drained,
+        num_uploads_aborted=aborted_uploads.count(conn, holder=holder),
     )
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from s3_retention.core.verdict import Decider, Verdict
+from s3_retention.core.verdict import Verdict
 from s3_retention.errors import PlanRefusedError
+from s3_retention.steps.judge import judged_pages
 from s3_retention.store import plan_candidates, watermarks
 from s3_retention.store.connection import transaction
 
@@ -40,24 +41,22 @@ def run(
     """Stream the source into this session's table of candidates; ``heartbeat`` is called for each page.
 
     Raises ``StoreError`` when the scan is not complete, ``PlanRefusedError`` when the clocks of ledger and store
-    disagree.
+    disagree, or the policy names versions and the bucket has none.
     """
-    decider = Decider(policy)
     now = watermarks.read_clock(conn)
     _refuse_skew(policy, source.read_clock(), now)
     num_scanned = 0
     num_kept: Counter[str] = Counter()
     with transaction(conn):
         plan_candidates.begin(conn)
-    for page in source.pages():
+    for page in judged_pages(source, policy, now):
         num_scanned += len(page)
         candidates = []
-        for facts in page:
-            candidate = decider.candidate(facts, now=now)
-            if isinstance(candidate, Verdict):
-                num_kept[candidate.reasons[0]] += 1
+        for judged in page:
+            if isinstance(judged, Verdict):
+                num_kept[judged.reasons[0]] += 1
             else:
-                candidates.append(candidate)
+                candidates.append(judged)
         heartbeat()
         with transaction(conn):
             plan_candidates.copy(conn, candidates)

@@ -26,5 +26,6 @@ def record(conn: Connection, batch_id: int, failed: Sequence[tuple[DeleteCommand
         codes=[outcome.code for _, outcome, _ in failed],
         messages=[outcome.message for _, outcome, _ in failed],
         request_ids=[outcome.request_id for _, outcome, _ in failed],
+        not_befores=[outcome.not_before for _, outcome, _ in failed],
         attempts=[num_attempts for _, _, num_attempts in failed],
     )

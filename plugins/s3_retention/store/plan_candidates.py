@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from s3_retention.store import ledger_entries
 from s3_retention.store.queries import query
 from s3_retention.store.statements import fetch_all, run
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
+    from s3_retention.core.holder import Holder
     from s3_retention.core.verdict import Candidate
     from s3_retention.store.connection import Connection
     from s3_retention.store.statements import Row
@@ -59,16 +61,20 @@ def decide(
 ) -> None:
     """Decide every candidate: due, or kept with its reason.
 
-    ``due_from`` is the lower bound of a replay. What earlier generations of the interval have settled is kept.
+    ``due_from`` is the lower bound of a replay. What earlier generations of the interval have settled is kept. Parked
+    rows whose lock has ended are held by this transaction.
     """
     for name in (
         "create_plan_open_commands",
         "create_plan_open_commands_key",
         "clear_plan_open_commands",
+        "create_plan_ripe",
+        "clear_plan_ripe",
         "create_plan_decisions",
         "clear_plan_decisions",
     ):
         run(conn, _TABLE, name)
+    run(conn, _TABLE, "hold_ripe_locks", policy=policy)
     run(conn, _TABLE, "copy_open_commands", policy=policy)
     run(
         conn,
@@ -111,3 +117,10 @@ def store_plan(
     )
     run(conn, _TABLE, "insert_chunks", chunk_size=chunk_size, **dealt)
     run(conn, _TABLE, "insert_keepers", **dealt)
+
+
+def supersede_ripe(conn: Connection, *, holder: Holder) -> None:
+    """Close the parked rows whose lock has ended and whose versions are planned anew in this transaction."""
+    for row in fetch_all(conn, _TABLE, "list_ripe_intervals"):
+        ledger_entries.ensure_partition(conn, interval_id=row["interval_id"])
+    run(conn, _TABLE, "supersede_ripe_locks", dag_id=holder.dag_id, run_id=holder.run_id)

@@ -1,4 +1,4 @@
-"""What a delete leaves behind in a bucket with versions."""
+"""Buckets with versions: delete markers, locks and unfinished uploads."""
 
 from __future__ import annotations
 

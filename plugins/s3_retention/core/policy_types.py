@@ -1,0 +1,46 @@
+"""The types of the fields of a policy file, and the base of its models."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Annotated
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+
+from s3_retention.core import policy_rules as rules
+from s3_retention.core.key_date import finest_level
+
+
+def _check_time(value: object) -> object:
+    # Pydantic would read 1767225600 and a plain date too: both hide which instant is meant.
+    if isinstance(value, datetime) or (isinstance(value, str) and not value.strip("+-.").isdigit()):
+        return value
+    raise ValueError("must be a time with its zone; write for example 2026-01-01T00:00:00Z")
+
+
+def _to_utc(value: datetime) -> datetime:
+    try:
+        return value.astimezone(timezone.utc)
+    except OverflowError as error:
+        raise ValueError("is outside the calendar; write for example 2026-01-01T00:00:00Z") from error
+
+
+def _check_format(value: str) -> str:
+    finest_level(rules.check_text(value))
+    return value
+
+
+# YAML reads `1.10` as a number and `on` as a boolean. Nothing is converted: the author says what is meant.
+Text = Annotated[str, Field(strict=True), AfterValidator(rules.check_text)]
+Whole = Annotated[int, Field(strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
+Share = Annotated[float, Field(strict=True, gt=0, le=1)]
+Glob = Annotated[str, Field(strict=True), AfterValidator(rules.check_glob)]
+Format = Annotated[str, Field(strict=True), AfterValidator(_check_format)]
+UtcTime = Annotated[AwareDatetime, BeforeValidator(_check_time), AfterValidator(_to_utc)]
+
+
+class StrictModel(BaseModel):
+    """Base of all models: frozen, and unknown fields are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,0 +1,77 @@
+"""Decides named versions again, just before their delete, by a second look at the whole history of each key."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from s3_retention.core.objects import NULL_VERSION, ListedVersion
+from s3_retention.core.outcome import Final, Outcome, kept
+from s3_retention.core.verdict import Verdict
+from s3_retention.core.versions import VersionDecider
+from s3_retention.s3.recheck import is_same_incarnation
+from s3_retention.s3.version_listing import look_at_histories
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from s3_retention.core.command import DeleteCommand
+    from s3_retention.core.objects import ObjectRef
+    from s3_retention.core.policy import RetentionPolicy
+    from s3_retention.core.versions import Judged
+    from s3_retention.s3.gateway import S3Gateway
+
+
+@dataclass(slots=True)
+class VersionsDecided:
+    """What must not be deleted, by command id; and what goes last, with the versions beneath that must go before."""
+
+    outcomes: dict[bytes, Outcome] = field(default_factory=dict)
+    beneath: dict[bytes, set[ObjectRef]] = field(default_factory=dict)
+
+
+def run(
+    gateway: S3Gateway, policy: RetentionPolicy, commands: Sequence[DeleteCommand], now: datetime
+) -> VersionsDecided:
+    """Decide the commands that name a version, at ``now`` by the ledger's clock. Touches the store alone.
+
+    A version that became the latest again is kept, and so is what is no longer due, or is not the null version that
+    was planned. A version that is gone is ``already_absent``: a delete of it would be answered like any other.
+    """
+    decided = VersionsDecided()
+    by_key: dict[str, list[DeleteCommand]] = defaultdict(list)
+    for command in commands:
+        if command.ref.version_id is not None:
+            by_key[command.ref.key].append(command)
+    if not by_key:
+        return decided
+    decider = VersionDecider(policy)
+    for key, history in look_at_histories(gateway, policy.source.bucket, by_key).items():
+        if isinstance(history, Outcome):
+            decided.outcomes |= {command.command_id: history for command in by_key[key]}
+            continue
+        judged = zip(history, decider.decide(history, now=now), strict=True)
+        by_ref = {entry.facts.ref: (entry, verdict) for entry, verdict in judged}
+        for command in by_key[key]:
+            outcome = _decide(command, by_ref.get(command.ref), now)
+            if outcome is not None:
+                decided.outcomes[command.command_id] = outcome
+            elif by_ref[command.ref][0].is_latest and len(history) > 1:
+                decided.beneath[command.command_id] = by_ref.keys() - {command.ref}
+    return decided
+
+
+def _decide(
+    command: DeleteCommand, found: tuple[ListedVersion, Judged] | None, now: datetime
+) -> Outcome | None:
+    if found is None:
+        return Outcome(Final.ALREADY_ABSENT)
+    entry, judged = found
+    if command.ref.version_id == NULL_VERSION and not is_same_incarnation(command.facts, entry.facts):
+        return Outcome(Final.CHANGED)
+    if isinstance(judged, Verdict):
+        return kept(judged.reasons[0])
+    is_due = judged.due_at is not None and judged.due_at < now
+    return None if is_due else kept("not_due")
