@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+PEERS := $(VENV)/peers/.installed
 # The sandbox starts its own services; nothing of a caller's Airflow may leak in.
 unexport AIRFLOW_HOME
 
@@ -48,6 +49,14 @@ test-long: $(INSTALLED) ## Run the properties, the state machine of time and the
 chaos: $(INSTALLED) ## Kill and stop a real process ten times at every seam, and show what was lost (about half an hour)
 	@$(BIN)/python -m tests.faults.chaos $(ARGS)
 
+.PHONY: bench
+bench: $(INSTALLED) $(PEERS) ## Measure the package against its peers, to 10 million ledger rows (about an hour, quiet machine)
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+.PHONY: bench-quick
+bench-quick: $(INSTALLED) $(PEERS) ## Measure 100,000 objects alone (under 10 minutes)
+	@$(BIN)/python -m benchmarks --quick $(ARGS)
+
 .PHONY: coverage
 coverage: $(INSTALLED) ## Run unit and integration tests and show the lines that none reaches
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term tests/unit tests/integration tests/faults
@@ -89,4 +98,14 @@ $(INSTALLED): requirements-dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --requirement requirements-dev.txt || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
+	@touch $@
+
+# rclone is no wheel. Where apt-get may be used, it is installed; else the benchmark says what to do.
+$(PEERS): $(INSTALLED) benchmarks/requirements.txt
+	@echo "Installing the peers of the benchmark into $(VENV)/peers (once)"
+	@test -x $(VENV)/peers/bin/python || $(PYTHON) -m venv $(VENV)/peers
+	@$(BIN)/uv pip install --quiet --system-certs --python $(VENV)/peers/bin/python \
+		--requirement benchmarks/requirements.txt || \
+		$(VENV)/peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement benchmarks/requirements.txt
+	@command -v rclone >/dev/null || test "$$(id -u)" != 0 || apt-get install -y -qq --no-install-recommends rclone >/dev/null || true
 	@touch $@

@@ -437,12 +437,16 @@ CREATE VIEW s3_retention.commands AS
     one.due_at,
     one.group_key,
     operation.operation_id,
-    s3_retention.command_id(operation.operation_id, one.version_id, one.etag, one.last_modified_at, one.size) AS command_id
-   FROM ((((s3_retention.chunks
+    command.command_id,
+    one.place
+   FROM (((((s3_retention.chunks
      JOIN s3_retention.intervals ON ((chunks.interval_id = intervals.interval_id)))
      LEFT JOIN s3_retention.replays ON (((chunks.interval_id = replays.interval_id) AND (chunks.generation = replays.generation))))
-     CROSS JOIN LATERAL UNNEST(chunks.keys, chunks.version_ids, chunks.etags, chunks.sizes, chunks.last_modified_ats, chunks.due_ats, chunks.group_keys) one(key, version_id, etag, size, last_modified_at, due_at, group_key))
-     CROSS JOIN LATERAL ( SELECT s3_retention.operation_id(chunks.bucket, one.key, COALESCE(replays.policy_version, intervals.policy_version)) AS operation_id) operation);
+     CROSS JOIN LATERAL UNNEST(chunks.keys, chunks.version_ids, chunks.etags, chunks.sizes, chunks.last_modified_ats, chunks.due_ats, chunks.group_keys) WITH ORDINALITY one(key, version_id, etag, size, last_modified_at, due_at, group_key, place))
+     CROSS JOIN LATERAL ( SELECT s3_retention.operation_id(chunks.bucket, one.key, COALESCE(replays.policy_version, intervals.policy_version)) AS operation_id
+         OFFSET 0) operation)
+     CROSS JOIN LATERAL ( SELECT s3_retention.command_id(operation.operation_id, one.version_id, one.etag, one.last_modified_at, one.size) AS command_id
+         OFFSET 0) command);
 
 COMMENT ON VIEW s3_retention.commands IS 'The planned commands one by one, out of their chunks.';
 
@@ -701,7 +705,8 @@ CREATE VIEW s3_retention.unfinished_commands AS
     due_at,
     group_key,
     operation_id,
-    command_id
+    command_id,
+    place
    FROM s3_retention.commands
   WHERE ((NOT (EXISTS ( SELECT 1
            FROM s3_retention.ledger_entries entry

@@ -36,8 +36,11 @@ if TYPE_CHECKING:
 CHANGES = {"window": {"safety_delay": "0s", "lease": "30s"}, "batch": {"size": 2}}
 """What makes the policy of all claimers quick to tick, and its batches small."""
 SEAMS = ("before the end of the plan", "after a delete", "before the report")
-FATES = ("works", "stalls", "leaves", "comes late", *SEAMS)
-WEIGHTS = (10, 3, 1, 2, 1, 1, 1)
+FATES = (
+    "leaves", "works", "comes late", "works", "stalls", "works", SEAMS[0], "works", "works", "stalls",
+    "comes late", "works", SEAMS[1], "works", "works", "stalls", "works", SEAMS[2], "works",
+)  # fmt: skip
+"""Dealt in turn to the claims of intervals, whoever makes them: how many each process gets is the scheduler's."""
 TAKEN_OVER = (ClaimLostError, NotPlannedError, UnbalancedError)
 """What a run may meet whose lease was over before it was done."""
 LOST, BROKEN = 10, 11
@@ -76,6 +79,7 @@ class Late:
     interval_id: int
     fence: int
     batch: batches.ClaimedBatch | None = None
+    chunk_id: int | None = None
     settled: list[Any] = field(default_factory=list)
 
     @classmethod
@@ -94,12 +98,11 @@ class Late:
         if batch is None:
             raise ClaimLostError  # others had it all done by now
         done = Outcome(Final.DELETED, request_id=LATE)
+        chunk_id, *_ = chunks.list_open(world.conn, batch_id=batch.batch_id)
         settled = [
-            (command, done, 1)
-            for chunk_id in chunks.list_open(world.conn, batch_id=batch.batch_id)
-            for command in chunks.list_unfinished(world.conn, chunk_id=chunk_id)
+            (one, done, 1) for one in chunks.list_unfinished(world.conn, chunk_id=chunk_id, fence=batch.fence)
         ]
-        return cls(interval_id, fence, batch, settled)
+        return cls(interval_id, fence, batch, chunk_id, settled)
 
     def is_taken_over(self, conn: Connection) -> bool:
         if self.batch is not None:
@@ -114,7 +117,10 @@ class Late:
         conn, batch, lease = world.conn, self.batch, world.policy.window.lease
         num = int(is_refused(lambda: intervals.renew(conn, self.interval_id, fence=self.fence, lease=lease)))
         if batch is not None:
-            num += is_refused(lambda: ledger_entries.settle(conn, batch, self.settled, lease=lease))
+            settled, chunk_id = self.settled, self.chunk_id
+            num += is_refused(
+                lambda: ledger_entries.settle(conn, batch, settled, chunk_id=chunk_id, lease=lease)
+            )
         return num
 
 
@@ -156,7 +162,6 @@ class Claimer:
     away: list[Late] = field(default_factory=list)
 
     def round(self, run: str) -> None:
-        fate = self.chance.choices(FATES, WEIGHTS)[0]
         num_objects = self.chance.randrange(4)
         try:
             self.return_late()
@@ -164,11 +169,15 @@ class Claimer:
             self.met.statuses[claimed.status.value] += 1
             if claimed.status is ClaimStatus.CLAIMED and claimed.interval_id is not None:
                 self.met.interval_ids.add(claimed.interval_id)
-                self.live(run, claimed.interval_id, fate, num_objects)
+                self.live(run, claimed.interval_id, self.fate(), num_objects)
         except TAKEN_OVER:
             self.met.num_taken_over += 1
         except Exception:  # noqa: BLE001 - a deadlock, a refused row: all that must not be
             self.met.broken.append(traceback.format_exc())
+
+    def fate(self) -> str:
+        """What becomes of the claim just made: that of the next one is the next fate."""
+        return FATES[one_value(self.world.conn, "SELECT nextval('fates')") % len(FATES)]
 
     def live(self, run: str, interval_id: int, fate: str, num_objects: int) -> None:
         if fate in SEAMS:

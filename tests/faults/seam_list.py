@@ -84,7 +84,7 @@ SEAMS: dict[str, tuple[str, ...]] = {
         "redrive.delete_batch: commit of request_rates.reserve_keys",
         "redrive.delete_batch: store: a look",
         "redrive.delete_batch: store: a delete",
-        "redrive.delete_batch: ledger_entries.settle_outcomes",
+        "redrive.delete_batch: ledger_entries.settle_redriven",
         "redrive.delete_batch: quarantine.resolve_redriven",
         "redrive.delete_batch: failures.record_failures",
         "redrive.delete_batch: failed_attempts.add_attempts",

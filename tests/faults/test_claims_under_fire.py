@@ -100,6 +100,8 @@ def fought(migrated: Ledger) -> Iterator[Fought]:
         closing(connect(ledger.writer_conninfo)) as conn,
     ):
         root.execute("SET TIME ZONE 'UTC'")
+        root.execute("CREATE SEQUENCE fates MINVALUE 0")
+        root.execute("GRANT USAGE ON SEQUENCE fates TO PUBLIC")
         world = world_of(conn, root=root)
         met = fight(ledger)
         world.expire_leases()

@@ -9,6 +9,7 @@ import pytest
 from s3_retention.core.outcome import FailureClass, Final, Outcome
 from s3_retention.errors import BatchStoppedError
 from s3_retention.steps.breaker import MIN_DENIED, Delivered
+from tests.fakes import faulty_gateway, one_after_another, refusal
 
 if TYPE_CHECKING:
     from tests.factories import World
@@ -69,6 +70,24 @@ def test_a_policy_may_say_that_any_share_of_denials_is_right(world: World) -> No
     world.s3.deny(world.bucket, all_keys)
     anyway = world.under(limits={"max_denied_share": None, "allow_expire_everything": True})
     assert anyway.clean().num_by_outcome == {"quarantined": 110}
+
+
+@pytest.mark.parametrize("code", ["InvalidArgument", "MalformedXML"])
+def test_a_store_that_takes_no_such_request_at_all_stops_the_batch_and_quarantines_nothing(
+    world: World, code: str
+) -> None:
+    all_keys = keys(120)
+    world.put(*all_keys)
+    (batch,) = world.planned().batches
+    refuses = faulty_gateway(world.gateway, delete_objects=one_after_another(refusal(code)))
+    result = world.through(refuses).delete(batch)
+    assert (result.stopped_class, result.may_pass) == ("malformed", False)
+    assert result.stopped_message == f"{code} the store says so"
+    world.sweep()
+    assert world.waiting() == {}
+    with pytest.raises(BatchStoppedError, match=code):
+        world.report()
+    assert world.clean("run-2").num_by_outcome == {"deleted": 120}
 
 
 @pytest.mark.parametrize(

@@ -238,6 +238,24 @@ def test_a_keeper_that_the_store_would_not_show_fails_its_group_with_the_cause(w
     assert world.keys() == {old, new}
 
 
+def test_a_keeper_that_the_store_never_shows_fails_its_own_group_alone(world: World) -> None:
+    world = world.under(keep=KEEP_LATEST)
+    old = {f"exports/2020-0{month}/{name}.json" for month in range(1, 6) for name in "abc"}
+    kept = {f"exports/2020-06/{name}.json" for name in "abc"}
+    world.put(*old, *kept)
+    (batch,) = world.planned().batches
+    real = world.gateway.client.head_object
+
+    def damaged(**arguments: Any) -> Any:
+        if arguments["Key"] == "exports/2020-06/b.json":
+            raise refusal("500", 500)
+        return real(**arguments)
+
+    result = world.through(faulty_gateway(world.gateway, head_object=damaged)).delete(batch)
+    assert (result.num_by_outcome, result.num_failed, result.stopped_class) == ({"deleted": 10}, 5, None)
+    assert world.keys() == kept | {key for key in old if key.endswith("b.json")}
+
+
 def test_one_denied_object_of_1000_costs_one_object(world: World) -> None:
     keys = [f"exports/2020-01/customer-{number:04d}.json" for number in range(1000)]
     denied = keys[417]
@@ -507,14 +525,28 @@ def test_what_other_threads_deleted_is_settled_before_a_broken_one_is_raised(wor
 
     def breaks(**arguments: Any) -> Any:
         if asked(arguments) == ["exports/2020-01/x.json"]:
-            raise RuntimeError("credentials were refreshed, and are still expired")
+            raise LookupError("a fault of ours")
         return world.gateway.client.delete_objects(**arguments)
 
     (batch,) = batches.list_of_run(world.conn, holder=Holder(CLEANUP, "run-1", "delete"))
-    with pytest.raises(RuntimeError):
+    with pytest.raises(LookupError):
         world.through(faulty_gateway(world.gateway, delete_objects=breaks)).delete(batch)
     assert set(world.outcomes().values()) == {"deleted"}
     assert len(world.outcomes()) == 2
+
+
+def test_credentials_that_are_expired_after_their_refresh_stop_the_batch_and_another_try_may_get_on(
+    world: World,
+) -> None:
+    world.put("exports/2020-01/a.json")
+    (batch,) = world.planned().batches
+    expired = RuntimeError("Credentials were refreshed, but the refreshed credentials are still expired.")
+    there = world.through(faulty_gateway(world.gateway, delete_objects=one_after_another(expired)))
+    result = there.delete(batch)
+    assert (result.stopped_class, result.may_pass) == ("auth", True)
+    world.sweep()
+    assert world.waiting() == {}
+    assert world.delete(batch, try_number=2).num_by_outcome == {"deleted": 1}
 
 
 def test_a_store_that_does_not_answer_looks_is_not_asked_for_every_group(world: World) -> None:

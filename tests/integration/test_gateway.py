@@ -563,6 +563,17 @@ def test_an_object_without_an_etag_is_not_deleted_since_nothing_would_hold_the_d
         assert (outcome.kind, outcome.code) == (FailureClass.UNSUPPORTED, "NoETag")
 
 
+@pytest.mark.parametrize("etag", ["", " ", "*", '"*"', '""'])
+def test_an_etag_that_is_no_condition_deletes_nothing(world: World, etag: str) -> None:
+    # SeaweedFS takes an empty ETag for none, and "*" for any: whatever is there by now would go.
+    world.put("exports/a", "exports/a\r")
+    targets = [
+        replace(one, etag=etag) for page in world.gateway.list_pages(world.bucket, "exports/") for one in page
+    ]
+    assert [outcome.code for outcome in world.gateway.delete_chunk(targets)] == ["NoETag"] * 2
+    assert len(world.keys()) == 2
+
+
 @pytest.mark.parametrize("code", ["NoSuchKey", "PreconditionFailed"])
 def test_a_whole_request_that_is_not_found_or_failed_proves_nothing_of_any_key(code: str) -> None:
     gateway = fake_gateway(

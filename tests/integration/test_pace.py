@@ -112,13 +112,66 @@ def test_without_a_rate_of_the_policy_the_limit_is_lifted_at_last(still: World) 
     assert reserve(still, 1000) == 0.0
 
 
-def test_a_clock_that_jumps_back_costs_an_hour_at_most_and_lowers_no_rate(still: World) -> None:
+def test_a_clock_that_jumps_back_costs_nothing_and_lowers_no_rate(still: World) -> None:
     at(still, 1_000_000)
     request_rates.start(still.conn, STORE, max_rate=100)
     reserve(still, 100, 100)
     at(still, 0)
-    assert reserve(still, 100, 100) == 3600.0
+    assert [reserve(still, 100, 100) for _ in range(2)] == [1.0, 2.0]
     assert rate(still) == 100
+
+
+def test_a_store_that_asks_for_less_after_the_clock_jumped_back_gets_less(still: World) -> None:
+    at(still, 1_000_000)
+    request_rates.slow_down(still.conn, STORE, max_rate=None)
+    reserve(still, 1000)
+    at(still, 0)
+    request_rates.slow_down(still.conn, STORE, max_rate=None)
+    assert rate(still) == FIRST_RATE / 4
+    assert reserve(still, 1000) == pytest.approx(2000 / FIRST_RATE)
+
+
+def test_a_rate_that_the_policy_sets_holds_however_many_wait(still: World) -> None:
+    request_rates.start(still.conn, STORE, max_rate=1)
+    assert [reserve(still, 1000, 1) for _ in range(8)] == [1000.0 * place for place in range(8)]
+
+
+def test_where_only_the_store_asked_for_less_nobody_waits_longer_than_an_hour(still: World) -> None:
+    for second in range(30):
+        at(still, 2 * second)
+        request_rates.slow_down(still.conn, STORE, max_rate=None)
+    assert max(reserve(still, 1000) for _ in range(50)) == 3600.0
+
+
+def test_a_policy_without_a_rate_does_not_lift_that_of_another_one(still: World) -> None:
+    request_rates.start(still.conn, STORE, max_rate=100)
+    at(still, FREE_RATE / STEP)
+    assert (reserve(still, 100), rate(still)) == (0.0, None)
+    assert [reserve(still, 100, 100) for _ in range(3)] == pytest.approx([0.0, 1.0, 2.0], abs=0.01)
+
+
+def test_the_turn_after_a_request_of_a_policy_with_a_rate_comes_at_that_rate(still: World) -> None:
+    request_rates.start(still.conn, STORE, max_rate=100)
+    at(still, 20)
+    reserve(still, 1)
+    assert rate(still) == 100 + 20 * STEP
+    at(still, 60)
+    assert [reserve(still, 100, 100) for _ in range(2)] == [0.0, 1.0]
+
+
+def test_a_store_that_asks_for_less_never_raises_the_rate(still: World) -> None:
+    request_rates.start(still.conn, STORE, max_rate=2)
+    request_rates.slow_down(still.conn, STORE, max_rate=2)
+    assert rate(still) == 2
+    assert [reserve(still, 2, 2) for _ in range(3)] == [0.0, 1.0, 2.0]
+
+
+def test_a_store_that_asks_for_less_halves_the_rate_of_the_policy_that_was_told(still: World) -> None:
+    request_rates.start(still.conn, STORE, max_rate=100)
+    at(still, FREE_RATE / STEP)
+    reserve(still, 1)
+    request_rates.slow_down(still.conn, STORE, max_rate=100)
+    assert rate(still) == 50
 
 
 def test_workers_that_reserve_at_once_never_get_the_same_turn(still: World, ledger: Ledger) -> None:

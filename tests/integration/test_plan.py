@@ -146,7 +146,7 @@ def test_chunks_bring_every_odd_key_back_as_it_was(june: World) -> None:
     ]
     plan_of(june, *objects)
     (chunk_id,) = chunks.list_open(june.conn, batch_id=1)
-    commands = chunks.list_unfinished(june.conn, chunk_id=chunk_id)
+    commands = chunks.list_unfinished(june.conn, chunk_id=chunk_id, fence=1)
     assert {command.facts for command in commands} == set(objects)
     assert all(command.command_id == command_id(command.facts, "v1") for command in commands)
 

@@ -11,6 +11,8 @@ import pytest
 from s3_retention.core.condition import EtagCondition
 from s3_retention.core.outcome import Final
 from s3_retention.steps import probe
+from s3_retention.steps.target_store import TargetStore
+from s3_retention.store import store_probes
 from tests.fakes import NO_WAIT, asked, deleted, faulty_gateway, one_after_another, refusal
 
 if TYPE_CHECKING:
@@ -154,7 +156,7 @@ def commands_of(world: World) -> list[DeleteCommand]:
 
     (batch,) = world.planned().batches
     (chunk_id,) = chunks.list_open(world.conn, batch_id=batch.batch_id)
-    return list(chunks.list_unfinished(world.conn, chunk_id=chunk_id))
+    return list(chunks.list_unfinished(world.conn, chunk_id=chunk_id, fence=1))
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,11 @@ def test_keys_that_go_alone_and_objects_without_an_etag_are_no_probes(unknown: W
         commands[1], facts=replace(commands[1].facts, ref=replace(commands[1].ref, version_id="v"))
     )
     seen: list[dict[str, Any]] = []
-    assert probe.run(ignoring(unknown.gateway, seen), [odd, bare, named], NO_WAIT) == probe.Probe()
+    empty, anything = (
+        replace(commands[1], facts=replace(commands[1].facts, etag=etag)) for etag in ("", "*")
+    )
+    given = [odd, bare, named, empty, anything]
+    assert probe.run(ignoring(unknown.gateway, seen), given, NO_WAIT) == probe.Probe()
     assert seen == []
 
 
@@ -235,3 +241,41 @@ def test_while_nothing_is_known_one_delivery_at_a_time_finds_it_out(unknown: Wor
     assert there.delete(batch).num_by_outcome == {"deleted": 6}
     assert [len(asked(one)) for one in seen] == [1, 1, 2, 2]
     assert unknown.value("SELECT count(*) FROM s3_retention.store_probes") == 1
+
+
+@pytest.mark.parametrize("code", ["PreconditionFailed", "412"])
+def test_a_request_that_is_refused_whole_says_nothing_of_the_condition_of_a_key(
+    unknown: World, code: str
+) -> None:
+    commands = commands_of(unknown)[:1]
+    gateway = faulty_gateway(unknown.gateway, delete_objects=one_after_another(refusal(code, 412)))
+    assert probe.run(gateway, commands, NO_WAIT) == probe.Probe()
+
+
+def test_an_object_that_was_overwritten_survives_where_something_before_the_store_refused_the_probe(
+    unknown: World,
+) -> None:
+    once = iter([refusal("PreconditionFailed", 412)])
+    real = ignoring(unknown.gateway).client.delete_objects
+
+    def proxied(**arguments: Any) -> Any:
+        for error in once:
+            raise error
+        return real(**arguments)
+
+    there = unknown.through(faulty_gateway(unknown.gateway, delete_objects=proxied))
+    (batch,) = there.planned().batches
+    unknown.put(KEYS[5], body=b"new")
+    assert there.delete(batch).num_by_outcome == {"changed": 1, "deleted": 5}
+    assert unknown.keys() == {KEYS[5]}
+    assert known(unknown) == [(unknown.bucket, "ignored")]
+
+
+def test_a_probe_of_the_future_is_not_believed(unknown: World) -> None:
+    unknown.set_clock("timestamptz '2046-06-01 00:00:00+00'")
+    unknown.know_store()
+    unknown.set_clock("timestamptz '2036-06-01 00:00:00+00'")
+    found = store_probes.find(
+        unknown.conn, TargetStore.open(unknown.conn, unknown.gateway, unknown.policy).probed
+    )
+    assert found is None

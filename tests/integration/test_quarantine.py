@@ -76,7 +76,7 @@ def test_a_worker_that_still_lives_when_it_is_swept_can_settle_nothing(world: Wo
     from s3_retention.store import ledger_entries
 
     with pytest.raises(ClaimLostError):
-        ledger_entries.settle(world.conn, claimed, [], lease=world.policy.window.lease)
+        ledger_entries.settle(world.conn, claimed, [], chunk_id=None, lease=world.policy.window.lease)
 
 
 def test_a_batch_that_an_earlier_run_claimed_and_this_one_never_did_stays_pending(world: World) -> None:

@@ -185,6 +185,23 @@ def test_one_object_that_the_store_would_not_show_costs_one_object(world: World)
     assert not outcomes[2].whole_request
 
 
+def test_objects_that_are_shown_to_nobody_without_their_own_key_cost_themselves_alone(world: World) -> None:
+    world.put(*MANY[:6])
+    targets = listed(world, *MANY[:6])
+    real = world.gateway.client.head_object
+
+    def encrypted(**arguments: Any) -> Any:
+        # As S3 does where an object is encrypted with a key of its customer's (SSE-C).
+        if arguments["Key"] in MANY[:4]:
+            raise refusal("400", 400)
+        return real(**arguments)
+
+    gateway = faulty_gateway(world.gateway, head_object=encrypted)
+    outcomes = gateway.delete_chunk(targets, guard=NO_CONDITION)
+    assert kinds(outcomes) == ["malformed"] * 4 + ["deleted"] * 2
+    assert not any(outcome.whole_request or outcome.is_retried for outcome in outcomes)
+
+
 def test_a_store_that_shows_nothing_is_not_asked_for_each_key(world: World) -> None:
     world.put(*MANY[:10])
     targets = listed(world, *MANY[:10])

@@ -306,6 +306,25 @@ def test_a_redrive_whose_looks_fail_returns_what_it_could_not_see(world: World) 
     ]
 
 
+@pytest.mark.parametrize(("status", "kind"), [(500, "transient"), (400, "malformed")])
+def test_one_object_that_the_store_never_shows_does_not_hold_up_the_redrive_of_others(
+    parked: World, status: int, kind: str
+) -> None:
+    lift(parked)
+    first = parked.value("SELECT key FROM s3_retention.quarantine ORDER BY quarantine_id LIMIT 1")
+    real = parked.gateway.client.head_object
+
+    def damaged(**arguments: Any) -> Any:
+        if arguments["Key"] == first:
+            raise refusal(str(status), status)
+        return real(**arguments)
+
+    there = parked.through(faulty_gateway(parked.gateway, head_object=damaged))
+    assert there.redrive().num_by_detail == {f"quarantined:{kind}": 1}
+    assert parked.waiting() == {first: kind}
+    assert parked.keys() == {first}
+
+
 @pytest.mark.parametrize("claimed", [True, False])
 def test_a_redrive_whose_worker_was_lost_returns_its_rows_with_the_cause_before(
     parked: World, *, claimed: bool

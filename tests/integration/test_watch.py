@@ -93,7 +93,7 @@ def test_a_slow_worker_whose_lease_was_released_may_still_settle(world: World) -
     claimed = vanish(world, one_batch(world, A))
     world.set_clock("clock_timestamp() + interval '11 minutes'")
     world.watch()
-    assert ledger_entries.settle(world.conn, claimed, [], lease=LEASE) == 0
+    assert ledger_entries.settle(world.conn, claimed, [], chunk_id=None, lease=LEASE) == 0
     assert world.watch().num_swept_batches == 0
 
 
@@ -110,7 +110,7 @@ def test_a_run_that_died_is_swept_to_quarantine_as_worker_lost(world: World) -> 
     rescuer = world.value("SELECT task_id FROM s3_retention.claims ORDER BY claim_id DESC LIMIT 1")
     assert rescuer == "s3_retention_watch.watch_policies"
     with pytest.raises(ClaimLostError):
-        ledger_entries.settle(world.conn, claimed, [], lease=LEASE)
+        ledger_entries.settle(world.conn, claimed, [], chunk_id=None, lease=LEASE)
     assert world.keys() == {A, B}
     assert world.balance() == (2, 0, 0, 0, 0, 2, 0)
     # The next run closes the interval, and the dead one may still be cleared.
@@ -165,7 +165,7 @@ def test_a_worker_that_is_heard_of_after_all_is_not_taken_from(world: World) -> 
     claimed = vanish(world, one_batch(world, A))
     world.set_clock(LATER)
     (abandoned,) = batches.list_abandoned(world.conn, policy=world.policy.name, rescue_after=LEASE)
-    ledger_entries.settle(world.conn, claimed, [], lease=LEASE)
+    ledger_entries.settle(world.conn, claimed, [], chunk_id=None, lease=LEASE)
     assert batches.take_abandoned(world.conn, abandoned, holder=holder()) is None
     world.expire_leases()
     batches.claim(world.conn, abandoned.batch_id, holder=holder(try_number=2), lease=timedelta(0))

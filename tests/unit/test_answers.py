@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from math import inf
 
 import pytest
 import time_machine
@@ -108,6 +109,11 @@ NOON = "Tue, 01 Dec 2026 12:00:00 GMT"
         ({"retry-after": "soon"}, 0.0),
         ({"retry-after": "Tue, 01 Dec 2026 12:00:30 -0000", "date": NOON}, 0.0),
         ({"retry-after": ""}, 0.0),
+        ({"retry-after": "Tue, 01 Dec 99999999999999999999 12:00:00 GMT"}, 0.0),
+        ({"retry-after": "Tue, 01 Dec 2026 12:00:00 +99999999999999999999"}, 0.0),
+        ({"retry-after": "Tue, 01 Dec 2026 12:00:30 GMT", "date": NOON.replace("GMT", "-9999999999")}, 0.0),
+        ({"x-amz-retry-after": "9" * 5000}, inf),
+        ({"retry-after": "9" * 5000}, inf),
         ({}, 0.0),
     ],
 )

@@ -201,7 +201,7 @@ def test_a_policy_cannot_be_changed_once_it_is_read() -> None:
         ({"window.width": "7d"}, "window.width = '7d'", "never catches up: the schedule leaves up to 7 days"),
         ({"window.width": "30d", "schedule": "@monthly"}, "window.width", "never catches up"),
         ({"batch.size": 0}, "batch.size = 0", "must be greater than or equal to 1"),
-        ({"batch.size": 50_001}, "batch.size = 50001", "must be less than or equal to 50000"),
+        ({"batch.size": 100_001}, "batch.size = 100001", "must be less than or equal to 100000"),
         ({"batch.parallel": 33}, "batch.parallel = 33", "must be less than or equal to 32"),
         ({"batch.parallel": "8"}, "batch.parallel = '8'", "must be a"),
         ({"limits.max_commands_per_run": 0}, "limits.max_commands_per_run = 0", "greater than or equal to 1"),

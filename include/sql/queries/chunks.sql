@@ -4,28 +4,53 @@ SELECT chunks.chunk_id FROM s3_retention.chunks
 WHERE chunks.batch_id = %(batch_id)s AND chunks.closed_at IS NULL
 ORDER BY chunks.chunk_number;
 
--- name: list_unfinished_commands
--- The anti-join with which every delivery begins: planned, and neither settled nor in quarantine.
+-- name: load_unfinished_commands
+-- The anti-join with which every delivery begins: planned, and neither settled nor in quarantine. Under the
+-- first fence of a batch nothing can be: only a claim or a sweep settles or parks, and each raises the fence.
+-- The chunk as it is, with the places of what is unfinished in it and their two ids, 64 bytes each: a row for
+-- each command would cost the worker more than the delete.
 SELECT
-    todo.command_id,
-    todo.operation_id,
-    todo.interval_id,
-    todo.generation,
+    chunks.interval_id,
+    chunks.generation,
+    chunks.tenant,
+    chunks.bucket,
+    chunks.keys,
+    chunks.version_ids,
+    chunks.etags,
+    chunks.sizes,
+    chunks.last_modified_ats,
+    chunks.due_ats,
+    chunks.group_keys,
     todo.policy_version,
-    todo.tenant,
-    todo.bucket,
-    todo.key,
-    todo.version_id,
-    todo.etag,
-    todo.size,
-    todo.last_modified_at,
-    todo.due_at,
-    todo.group_key,
-    coalesce(failures.num_attempts, 0) AS num_attempts
-FROM s3_retention.unfinished_commands AS todo
-LEFT JOIN s3_retention.failures
-    ON todo.batch_id = failures.batch_id AND todo.command_id = failures.command_id
-WHERE todo.chunk_id = %(chunk_id)s;
+    todo.places,
+    todo.ids,
+    todo.failed_places,
+    todo.attempts
+FROM s3_retention.chunks
+CROSS JOIN LATERAL (
+    SELECT
+        min(planned.policy_version) AS policy_version,
+        array_agg(planned.place ORDER BY planned.place) AS places,
+        string_agg(planned.command_id || planned.operation_id, ''::bytea ORDER BY planned.place) AS ids,
+        array_agg(planned.place ORDER BY planned.place)
+        FILTER (WHERE failures.num_attempts IS NOT NULL) AS failed_places,
+        array_agg(failures.num_attempts ORDER BY planned.place)
+        FILTER (WHERE failures.num_attempts IS NOT NULL) AS attempts
+    FROM s3_retention.commands AS planned
+    LEFT JOIN s3_retention.failures
+        ON planned.batch_id = failures.batch_id AND planned.command_id = failures.command_id
+    WHERE
+        planned.chunk_id = chunks.chunk_id
+        AND (
+            %(is_first)s::boolean
+            OR planned.place IN (
+                SELECT unfinished.place FROM s3_retention.unfinished_commands AS unfinished
+                WHERE unfinished.chunk_id = %(chunk_id)s
+            )
+        )
+    HAVING count(*) > 0
+) AS todo
+WHERE chunks.chunk_id = %(chunk_id)s;
 
 -- name: close_settled_chunks
 -- A chunk closes when its anti-join is empty.

@@ -3,8 +3,83 @@
 SELECT s3_retention.ensure_ledger_partition(%(interval_id)s::bigint);
 
 -- name: settle_outcomes
--- Appends what is final. The batch row is locked and the fence repeated in this very statement: a worker
--- that lost its claim writes nothing (has_claim is false). What is there already is left as it is.
+-- Appends what is final of one chunk. The batch row is locked and the fence repeated in this very statement:
+-- a worker that lost its claim writes nothing (has_claim is false). What is there already is left as it is.
+-- A worker names a command by its place; all else of it is the chunk's. At each place stands the number of
+-- the answer that it got, 0 for none, and its two ids, 64 bytes. A chunk of which nothing is left is closed.
+WITH fenced AS (
+    UPDATE s3_retention.batches
+    SET claimed_until = s3_retention.clock() + %(lease)s
+    WHERE batch_id = %(batch_id)s AND fence = %(fence)s AND closed_at IS NULL
+    RETURNING batch_id, fence
+),
+
+closed AS (
+    UPDATE s3_retention.chunks
+    SET closed_at = s3_retention.clock()
+    FROM fenced
+    WHERE
+        %(is_whole)s::boolean
+        AND chunks.chunk_id = %(chunk_id)s
+        AND chunks.batch_id = fenced.batch_id
+        AND chunks.closed_at IS NULL
+),
+
+appended AS (
+    INSERT INTO s3_retention.ledger_entries (
+        interval_id, generation, command_id, operation_id, batch_id, fence, tenant, bucket, key, version_id,
+        etag, size, last_modified_at, due_at, outcome, reason, num_attempts, request_id,
+        marker_version_id
+    )
+    SELECT
+        chunks.interval_id,
+        chunks.generation,
+        substring(%(ids)b::bytea FROM one.place::integer * 64 - 63 FOR 32) AS command_id,
+        substring(%(ids)b::bytea FROM one.place::integer * 64 - 31 FOR 32) AS operation_id,
+        fenced.batch_id,
+        fenced.fence,
+        chunks.tenant,
+        chunks.bucket,
+        one.key,
+        one.version_id,
+        one.etag,
+        one.size,
+        one.last_modified_at,
+        one.due_at,
+        (%(outcomes)s::text[])[one.answer] AS outcome,
+        (%(reasons)s::text[])[one.answer] AS reason,
+        (%(attempts)s::integer[])[one.answer] AS num_attempts,
+        (%(request_ids)s::text[])[one.answer] AS request_id,
+        one.marker_version_id
+    FROM fenced
+    INNER JOIN s3_retention.chunks
+        ON fenced.batch_id = chunks.batch_id AND chunks.chunk_id = %(chunk_id)s
+    CROSS JOIN
+        LATERAL unnest(
+            chunks.keys,
+            chunks.version_ids,
+            chunks.etags,
+            chunks.sizes,
+            chunks.last_modified_ats,
+            chunks.due_ats,
+            %(answers)s::integer[],
+            %(marker_version_ids)s::text[]
+        ) WITH ORDINALITY AS one (
+            key, version_id, etag, size, last_modified_at, due_at, answer, marker_version_id, place
+        )
+    WHERE one.answer > 0
+    ORDER BY substring(%(ids)b::bytea FROM one.place::integer * 64 - 63 FOR 32)
+    ON CONFLICT DO NOTHING
+    RETURNING 1
+)
+
+SELECT
+    exists(SELECT 1 FROM fenced) AS has_claim,
+    (SELECT count(*) FROM appended) AS num_appended;
+
+-- name: settle_redriven
+-- The same for commands of a redrive: what is to be known of one is in its quarantine row, which this batch
+-- holds.
 WITH fenced AS (
     UPDATE s3_retention.batches
     SET claimed_until = s3_retention.clock() + %(lease)s
@@ -19,60 +94,41 @@ appended AS (
         marker_version_id
     )
     SELECT
-        entry.interval_id,
-        entry.generation,
-        entry.command_id,
-        entry.operation_id,
+        quarantine.interval_id,
+        quarantine.generation,
+        quarantine.command_id,
+        quarantine.operation_id,
         fenced.batch_id,
         fenced.fence,
-        entry.tenant,
-        entry.bucket,
-        entry.key,
-        entry.version_id,
-        entry.etag,
-        entry.size,
-        entry.last_modified_at,
-        entry.due_at,
-        entry.outcome,
-        entry.reason,
-        entry.num_attempts,
-        entry.request_id,
-        entry.marker_version_id
+        quarantine.tenant,
+        quarantine.bucket,
+        quarantine.key,
+        quarantine.version_id,
+        quarantine.etag,
+        quarantine.size,
+        quarantine.last_modified_at,
+        quarantine.due_at,
+        done.outcome,
+        done.reason,
+        done.num_attempts,
+        done.request_id,
+        done.marker_version_id
     FROM fenced
     CROSS JOIN
         unnest(
-            %(interval_ids)b::bigint[],
-            %(generations)b::integer[],
-            %(command_ids)b::bytea[],
-            %(operation_ids)b::bytea[],
-            %(tenants)b::text[],
-            %(buckets)b::text[],
-            %(keys)b::text[],
-            %(version_ids)b::text[],
-            %(etags)b::text[],
-            %(sizes)b::bigint[],
-            %(last_modified_ats)b::timestamptz[],
-            %(due_ats)b::timestamptz[],
+            %(quarantine_ids)b::bigint[],
             %(outcomes)b::text[],
             %(reasons)b::text[],
             %(attempts)b::integer[],
             %(request_ids)b::text[],
             %(marker_version_ids)b::text[]
-        )
-            AS entry (
-                interval_id,
-                generation,
-                command_id,
-                operation_id,
-                tenant,
-                bucket,
-                key,
-                version_id,
-                etag,
-                size,
-                last_modified_at, due_at, outcome, reason, num_attempts, request_id, marker_version_id
-            )
-    ORDER BY entry.interval_id, entry.generation, entry.command_id
+        ) AS done (quarantine_id, outcome, reason, num_attempts, request_id, marker_version_id)
+    INNER JOIN s3_retention.quarantine
+        ON
+            done.quarantine_id = quarantine.quarantine_id
+            AND fenced.batch_id = quarantine.redrive_batch_id
+    WHERE quarantine.resolved_at IS NULL
+    ORDER BY quarantine.interval_id, quarantine.generation, quarantine.command_id
     ON CONFLICT DO NOTHING
     RETURNING 1
 )

@@ -43,52 +43,103 @@ ORDER BY 1 DESC
 LIMIT %(max_rows)s;
 
 -- name: count_cleanup_commands
--- Where each command dealt to a cleanup run stands: the left side of the balance is counted from the chunks,
--- the right side from ledger and quarantine. Drained is what has ended since the batch was dealt to the run.
--- OFFSET 0: see the view unfinished_commands.
-SELECT
-    coalesce(
-        entry.outcome,
-        CASE
-            WHEN parked.failure_class IS NOT NULL THEN 'quarantined'
-            WHEN batches.stopped_class IS NOT NULL THEN 'stopped'
-            ELSE 'pending'
-        END
-    ) AS outcome,
-    CASE
-        WHEN entry.outcome IS NULL THEN coalesce(parked.failure_class, batches.stopped_class)
-        ELSE entry.reason
-    END AS detail,
-    count(*) AS num_objects,
-    sum(commands.size) AS num_bytes,
-    count(*) FILTER (
-        WHERE parked.failure_class IS NOT NULL OR entry.settled_at >= batches.dealt_at
-    ) AS num_drained
-FROM s3_retention.batches
-INNER JOIN s3_retention.commands ON batches.batch_id = commands.batch_id
-LEFT JOIN LATERAL (
+-- Where each command dealt to a cleanup run stands: the left side of the balance is what the plan put into
+-- the batch, the right side comes from ledger and quarantine. A batch whose own entries are as many as its
+-- commands is counted by them; in any other each command is looked up: a redrive may have settled it.
+-- Drained is what has ended since the batch was dealt to the run. OFFSET 0: see the view unfinished_commands.
+WITH dealt AS (
     SELECT
-        settled.outcome,
-        settled.reason,
-        settled.settled_at
-    FROM s3_retention.ledger_entries AS settled
-    WHERE
-        settled.interval_id = commands.interval_id
-        AND settled.generation = commands.generation
-        AND settled.command_id = commands.command_id
-    OFFSET 0 -- noqa: AM09
-) AS entry ON TRUE
-LEFT JOIN LATERAL (
-    SELECT quarantine.failure_class
-    FROM s3_retention.quarantine
-    WHERE
-        quarantine.interval_id = commands.interval_id
-        AND quarantine.generation = commands.generation
-        AND quarantine.command_id = commands.command_id
-        AND quarantine.resolved_at IS NULL
-    OFFSET 0 -- noqa: AM09
-) AS parked ON TRUE
-WHERE batches.run_id = %(run_id)s AND batches.dag_id = %(dag_id)s AND batches.kind = 'cleanup'
+        batches.batch_id,
+        batches.interval_id,
+        batches.num_commands,
+        batches.dealt_at,
+        batches.stopped_class
+    FROM s3_retention.batches
+    WHERE batches.run_id = %(run_id)s AND batches.dag_id = %(dag_id)s AND batches.kind = 'cleanup'
+),
+
+own AS (
+    SELECT
+        dealt.batch_id,
+        entry.outcome,
+        entry.reason,
+        dealt.num_commands,
+        count(*) AS num_objects,
+        sum(entry.size) AS num_bytes,
+        count(*) FILTER (WHERE entry.settled_at >= dealt.dealt_at) AS num_drained,
+        sum(count(*)) OVER (PARTITION BY dealt.batch_id) = dealt.num_commands AS is_whole
+    FROM dealt
+    INNER JOIN s3_retention.ledger_entries AS entry
+        ON dealt.batch_id = entry.batch_id AND dealt.interval_id = entry.interval_id
+    GROUP BY 1, 2, 3, 4
+),
+
+standing AS (
+    SELECT
+        own.outcome,
+        own.reason AS detail,
+        own.num_objects,
+        own.num_bytes,
+        own.num_drained
+    FROM own
+    WHERE own.is_whole
+    UNION ALL
+    SELECT
+        coalesce(
+            entry.outcome,
+            CASE
+                WHEN parked.failure_class IS NOT NULL THEN 'quarantined'
+                WHEN dealt.stopped_class IS NOT NULL THEN 'stopped'
+                ELSE 'pending'
+            END
+        ) AS outcome,
+        CASE
+            WHEN entry.outcome IS NULL THEN coalesce(parked.failure_class, dealt.stopped_class)
+            ELSE entry.reason
+        END AS detail,
+        1 AS num_objects,
+        commands.size AS num_bytes,
+        CASE
+            WHEN parked.failure_class IS NOT NULL OR entry.settled_at >= dealt.dealt_at THEN 1
+            ELSE 0
+        END AS num_drained
+    FROM dealt
+    INNER JOIN s3_retention.commands ON dealt.batch_id = commands.batch_id
+    LEFT JOIN LATERAL (
+        SELECT
+            settled.outcome,
+            settled.reason,
+            settled.settled_at
+        FROM s3_retention.ledger_entries AS settled
+        WHERE
+            settled.interval_id = commands.interval_id
+            AND settled.generation = commands.generation
+            AND settled.command_id = commands.command_id
+        OFFSET 0 -- noqa: AM09
+    ) AS entry ON TRUE
+    LEFT JOIN LATERAL (
+        SELECT quarantine.failure_class
+        FROM s3_retention.quarantine
+        WHERE
+            quarantine.interval_id = commands.interval_id
+            AND quarantine.generation = commands.generation
+            AND quarantine.command_id = commands.command_id
+            AND quarantine.resolved_at IS NULL
+        OFFSET 0 -- noqa: AM09
+    ) AS parked ON TRUE
+    WHERE NOT EXISTS (
+        SELECT 1 FROM own
+        WHERE own.batch_id = dealt.batch_id AND own.is_whole
+    )
+)
+
+SELECT
+    standing.outcome,
+    standing.detail,
+    sum(standing.num_objects)::bigint AS num_objects,
+    sum(standing.num_bytes) AS num_bytes,
+    sum(standing.num_drained)::bigint AS num_drained
+FROM standing
 GROUP BY 1, 2
 ORDER BY 1, 2;
 

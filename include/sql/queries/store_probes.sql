@@ -1,12 +1,12 @@
 -- name: find_condition
--- What is known of a store and still holds.
+-- What is known of a store and still holds. After a clock jumped back, nobody knows for how long it would.
 SELECT etag_condition FROM s3_retention.store_probes
 WHERE
     endpoint = %(endpoint)s
     AND aws_conn_id = %(aws_conn_id)s
     AND bucket = %(bucket)s
     AND versioning = %(versioning)s
-    AND valid_until > s3_retention.clock();
+    AND s3_retention.clock() BETWEEN probed_at AND valid_until;
 
 -- name: remember_condition
 -- The last probe counts: a store, or the proxy before it, may have been exchanged.

@@ -6,10 +6,11 @@ a test holds both against each other on arbitrary keys.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from hashlib import sha256
 from typing import TYPE_CHECKING
+
+from s3_retention.core.values import value
 
 if TYPE_CHECKING:
     from s3_retention.core.objects import ObjectFacts, ObjectRef
@@ -34,12 +35,13 @@ def incarnation(*, version_id: str | None, etag: str | None, last_modified_at: d
     return f"etag:{etag or ''}\n{microseconds}\n{size}"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DeleteCommand:
     """One planned delete, as a chunk holds it.
 
     ``operation_id`` and ``command_id`` are 32 raw bytes. ``num_attempts`` counts the failed attempts of
-    earlier tries. ``quarantine_id`` is set where a redrive delivers the command.
+    earlier tries. ``quarantine_id`` is set where a redrive delivers the command; else ``place`` is its place in its
+    chunk, from 1.
     """
 
     command_id: bytes
@@ -53,6 +55,7 @@ class DeleteCommand:
     tenant: str | None = None
     num_attempts: int = 0
     quarantine_id: int | None = None
+    place: int = 0
 
     @property
     def ref(self) -> ObjectRef:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from s3_retention.core.values import value
+
 if TYPE_CHECKING:
     from datetime import datetime
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ObjectRef:
     """The target of one delete. ``key`` is exact: never normalised, trimmed or unquoted by guess."""
 
@@ -23,7 +25,7 @@ class ObjectRef:
         return uri if self.version_id is None else f"{uri}?versionId={self.version_id}"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ObjectFacts:
     """One object as a store described it: size in bytes, ``last_modified_at`` aware, ETag with its quotes."""
 

@@ -45,7 +45,10 @@ RETRIED_IN_TASK = frozenset(
 STOPS_BATCH = frozenset({FailureClass.CONFIG, FailureClass.AUTH, FailureClass.CLOCK})
 """No fault of an object: every further request would fail alike, so the batch stops."""
 
-_PASSES_WITH_NEW_CREDENTIALS = frozenset({"ExpiredToken", "TokenRefreshRequired"})
+STILL_EXPIRED = "CredentialsStillExpired"
+"""Our own code: new credentials were fetched, and are no better. No request was made."""
+
+_PASSES_WITH_NEW_CREDENTIALS = frozenset({"ExpiredToken", "TokenRefreshRequired", STILL_EXPIRED})
 
 _CODES: dict[str, FailureClass | Final] = {
     # https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html unless another source is named
@@ -121,10 +124,10 @@ class Outcome:
     """What one attempt did to one object.
 
     ``reason`` is set for ``kept`` alone. ``code`` and ``message`` are the store's own words. ``whole_request``
-    says that the request failed as one, so that no object of it is to blame. ``retry_after`` is how many seconds
-    the store asks to be left alone. ``marker_version_id`` is set for ``deleted`` alone: the delete marker that a
-    delete without a version id has put on top of the key. ``not_before`` may be set for ``locked``: until then the
-    store will not delete the version.
+    says that the request failed as one, so that no object of it is to blame, also where a look has settled it
+    since. ``retry_after`` is how many seconds the store asks to be left alone. ``marker_version_id`` is set for
+    ``deleted`` alone: the delete marker that a delete without a version id has put on top of the key.
+    ``not_before`` may be set for ``locked``: until then the store will not delete the version.
     """
 
     kind: Final | FailureClass

@@ -198,7 +198,7 @@ class Checksum(str, Enum):
 class Batch(StrictModel):
     """How the work is cut for mapped tasks, and sent to the store."""
 
-    size: Whole = Field(5000, ge=1, le=50_000, description="Commands of one mapped task.")
+    size: Whole = Field(5000, ge=1, le=100_000, description="Commands of one mapped task.")
     parallel: Whole = Field(8, ge=1, le=32, description="Requests in flight in one mapped task.")
     rate: Whole | None = Field(
         None,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from s3_retention.core.age import AgeRule, in_utc
 from s3_retention.core.selection import Selection
+from s3_retention.core.values import value
 
 if TYPE_CHECKING:
     import re
@@ -38,7 +39,7 @@ class Verdict:
     reasons: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Candidate:
     """An object that is selected and dated; if it is due, and if a keep rule spares it, is asked next.
 

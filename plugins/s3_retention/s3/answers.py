@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
@@ -19,17 +20,30 @@ from botocore.exceptions import (
 from botocore.parsers import ResponseParserError
 
 from s3_retention.core.objects import ObjectFacts, ObjectRef
-from s3_retention.core.outcome import FailureClass, Final, Outcome, classify
+from s3_retention.core.outcome import STILL_EXPIRED, FailureClass, Final, Outcome, classify
 from s3_retention.errors import ListingError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-STORE_ERRORS = (ClientError, BotoCoreError, ResponseParserError)
-"""All that a call can raise: the last one, for an answer that is cut or no XML, is neither of the others."""
+StoreError = (
+    ClientError | BotoCoreError | ResponseParserError | ValueError | TypeError | RuntimeError | OverflowError
+)
+STORE_ERRORS = (
+    ClientError,
+    BotoCoreError,
+    ResponseParserError,
+    ValueError,
+    TypeError,
+    RuntimeError,
+    OverflowError,
+)
+"""All that a call can raise. An answer that is cut or no XML is a ``ResponseParserError``, which is no
+``BotoCoreError``; one in which a number or a time is none, or comes twice, is whatever Python raises over it; and
+credentials that are expired after their refresh, too, are a ``RuntimeError``."""
 
 MAX_MESSAGE = 500
-"""Characters of a store's message that are kept."""
+"""Characters of a store's message, code and request id that are kept."""
 
 _NEVER_LEFT = (EndpointConnectionError, ConnectTimeoutError)
 _NO_IDENTITY = (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError)
@@ -39,7 +53,8 @@ def request_id_of(answer: Mapping[str, Any]) -> str | None:
     """Give the request id of an answer, as AWS support and server logs know it."""
     metadata = answer.get("ResponseMetadata", {})
     found = metadata.get("RequestId") or metadata.get("HTTPHeaders", {}).get("x-amz-request-id")
-    return None if found is None else str(found)
+    # Of a header, which can hold what the ledger's text cannot.
+    return None if found is None else str(found).replace("\0", "")[:MAX_MESSAGE]
 
 
 def retry_after_of(answer: Mapping[str, Any]) -> float:
@@ -51,7 +66,7 @@ def retry_after_of(answer: Mapping[str, Any]) -> float:
     headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     milliseconds = str(headers.get("x-amz-retry-after", "")).strip()
     if milliseconds.isdecimal():
-        return int(milliseconds) / 1000
+        return float(milliseconds) / 1000
     asked_for = str(headers.get("retry-after", "")).strip()
     if asked_for.isdecimal():
         return float(asked_for)
@@ -63,7 +78,7 @@ def retry_after_of(answer: Mapping[str, Any]) -> float:
 def _http_date(text: str) -> datetime | None:
     try:
         at = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return at if at.tzinfo is not None else None  # "-0000" names no zone (RFC 5322, 3.3)
 
@@ -73,9 +88,7 @@ def clock_of(answer: Mapping[str, Any]) -> datetime | None:
     return _http_date(str(answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date", "")))
 
 
-def outcome_of_error(
-    error: ClientError | BotoCoreError | ResponseParserError, *, whole_request: bool
-) -> Outcome:
+def outcome_of_error(error: StoreError, *, whole_request: bool) -> Outcome:
     """Class an error that botocore raised.
 
     A broken connection or answer is ``unknown``: the store may have acted. Only where the request cannot have
@@ -84,7 +97,7 @@ def outcome_of_error(
     """
     if isinstance(error, ClientError):
         body = error.response.get("Error", {})
-        code = str(body.get("Code", ""))
+        code = str(body.get("Code", ""))[:MAX_MESSAGE]
         message = str(body.get("Message", ""))[:MAX_MESSAGE]
         kind = classify(code, error.response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
         if code == "InvalidRequest" and "Content-MD5" in message:
@@ -98,6 +111,8 @@ def outcome_of_error(
             retry_after=retry_after_of(error.response),
         )
     kind = FailureClass.UNKNOWN
+    if isinstance(error, RuntimeError) and "credentials" in str(error):
+        return Outcome(FailureClass.AUTH, code=STILL_EXPIRED, whole_request=whole_request)
     if isinstance(error, _NEVER_LEFT):
         kind = FailureClass.TRANSIENT
     elif isinstance(error, _NO_IDENTITY):
@@ -108,7 +123,7 @@ def outcome_of_error(
 
 def outcome_of_entry(entry: Mapping[str, Any], *, request_id: str | None) -> Outcome:
     """Class one ``<Error>`` of a DeleteObjects answer."""
-    code = str(entry.get("Code", ""))
+    code = str(entry.get("Code", ""))[:MAX_MESSAGE]
     return Outcome(
         classify(code),
         code=code or None,
@@ -137,9 +152,13 @@ def no_end_told(answer: Mapping[str, Any]) -> Outcome:
 
 
 def facts_of_listed(bucket: str, prefix: str, entry: dict[str, Any], answer: dict[str, Any]) -> ObjectFacts:
-    """Read one entry of a page. Raises ``ListingError`` for a key that was not asked for."""
-    key: str = entry["Key"]
-    if answer.get("EncodingType") == "url":
+    """Read one entry of a page. Raises ``ListingError`` for a key that was not asked for, or an entry that is none."""
+    key, etag, size, modified_at = (entry.get(name) for name in ("Key", "ETag", "Size", "LastModified"))
+    if not (isinstance(key, str) and isinstance(size, int) and isinstance(modified_at, datetime)):
+        raise ListingError(
+            f"listing s3://{bucket}/{prefix} gave an object without one key, size and time: {entry!r:.200}"
+        )
+    if answer.get("EncodingType") == "url" and ("%" in key or "+" in key):
         try:
             key = unquote_plus(key, errors="strict")
         except UnicodeDecodeError:
@@ -147,7 +166,7 @@ def facts_of_listed(bucket: str, prefix: str, entry: dict[str, Any], answer: dic
             key = unquote_plus(key, errors="surrogateescape")
     if not key.startswith(prefix):
         raise ListingError(f"listing s3://{bucket}/{prefix} named a key outside the prefix: {key!r}")
-    return ObjectFacts(ObjectRef(bucket, key), entry.get("ETag"), entry["Size"], entry["LastModified"])
+    return ObjectFacts(ObjectRef(bucket, key), etag if isinstance(etag, str) else None, size, modified_at)
 
 
 def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome]:
@@ -167,8 +186,23 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
         return [nothing_said] * len(targets)
     # Some stores send an empty VersionId where there is none.
     asked = {(facts.ref.key, facts.ref.version_id) for facts in targets}
-    deleted = {_deleted_name(one, asked): one for one in answer.get("Deleted", [])}
-    errors = {(one.get("Key"), one.get("VersionId") or None): one for one in answer.get("Errors", [])}
+    deleted = {
+        _deleted_name(one, asked)
+        if "DeleteMarkerVersionId" in one
+        else (one.get("Key"), one.get("VersionId") or None): one
+        for one in _readable(answer.get("Deleted", []))
+    }
+    errors = {
+        (one.get("Key"), one.get("VersionId") or None): one for one in _readable(answer.get("Errors", []))
+    }
+    # One value for all of them: most answers name nothing else.
+    done = Outcome(Final.DELETED, request_id=request_id)
+    not_told = Outcome(
+        FailureClass.UNKNOWN,
+        code="NoAnswerForKey",
+        message="the store's answer names the key neither as deleted nor as failed, or as both",
+        request_id=request_id,
+    )
     outcomes = []
     for facts in targets:
         name = (facts.ref.key, facts.ref.version_id)
@@ -177,17 +211,15 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
             outcomes.append(outcome_of_entry(error, request_id=request_id))
         elif error is None and name in deleted:
             marker = deleted[name].get("DeleteMarkerVersionId") if facts.ref.version_id is None else None
-            outcomes.append(Outcome(Final.DELETED, request_id=request_id, marker_version_id=marker or None))
+            outcomes.append(replace(done, marker_version_id=marker) if marker else done)
         else:
-            outcomes.append(
-                Outcome(
-                    FailureClass.UNKNOWN,
-                    code="NoAnswerForKey",
-                    message="the store's answer names the key neither as deleted nor as failed, or as both",
-                    request_id=request_id,
-                )
-            )
+            outcomes.append(not_told)
     return outcomes
+
+
+def _readable(entries: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    # Where a tag comes twice in an entry, botocore gives a list of elements: which of them is meant, nobody knows.
+    return (one for one in entries if not any(isinstance(value, list) for value in one.values()))
 
 
 def _deleted_name(entry: Mapping[str, Any], asked: set[tuple[str, str | None]]) -> tuple[Any, str | None]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from s3_retention.core.condition import Guard
 from s3_retention.core.outcome import FailureClass, Final, Outcome
 from s3_retention.s3.answers import STORE_ERRORS, join, outcome_of_error, request_id_of
+from s3_retention.s3.request_body import Identifiers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,16 +20,28 @@ if TYPE_CHECKING:
 BY_ETAG = Guard()
 
 
+MIN_ALL_MALFORMED = 50
+"""Keys of one request from which on, where each of them is refused as malformed, no key is to blame."""
+
+
 def delete_together(
     client: S3Client, targets: Sequence[ObjectFacts], *, guard: Guard = BY_ETAG
 ) -> list[Outcome]:
     """Send one DeleteObjects, or more where one key spoils it for all; one outcome per target, in input order."""
+    outcomes = _delete_in_halves(client, targets, guard)
+    if len(targets) < MIN_ALL_MALFORMED or any(one.kind is not FailureClass.MALFORMED for one in outcomes):
+        return outcomes
+    # The store takes no such request at all, as some do that know no DeleteObjects, or no ETag in it.
+    return [replace(one, whole_request=True) for one in outcomes]
+
+
+def _delete_in_halves(client: S3Client, targets: Sequence[ObjectFacts], guard: Guard) -> list[Outcome]:
     try:
         answer: dict[str, Any] = dict(
             client.delete_objects(
                 Bucket=targets[0].ref.bucket,
                 Delete={
-                    "Objects": [_identifier(facts, guard) for facts in targets],
+                    "Objects": Identifiers(_identifier(facts, guard) for facts in targets),
                     "Quiet": False,
                 },
                 **_bypass(guard, *targets),
@@ -45,8 +58,8 @@ def delete_together(
             if not middle:
                 return [replace(fault, whole_request=False)]
             return [
-                *delete_together(client, targets[:middle], guard=guard),
-                *delete_together(client, targets[middle:], guard=guard),
+                *_delete_in_halves(client, targets[:middle], guard),
+                *_delete_in_halves(client, targets[middle:], guard),
             ]
         return [fault] * len(targets)
     return join(targets, answer)

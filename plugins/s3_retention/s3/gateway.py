@@ -21,8 +21,9 @@ from s3_retention.s3.deletes import BY_ETAG, delete_alone, delete_together
 from s3_retention.s3.keys import NOT_SENDABLE, is_sendable, refuse_unsent, xml_can_carry
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.s3.locks import settle_locks
-from s3_retention.s3.parsing import quicken
+from s3_retention.s3.parsing import quicken, refuse_other_answers
 from s3_retention.s3.recheck import outcome_by_look, recheck
+from s3_retention.s3.request_body import write_quickly
 from s3_retention.s3.version_listing import ask_versioning, list_histories, look_at_marker
 
 if TYPE_CHECKING:
@@ -46,8 +47,10 @@ class S3Gateway:
     limits: RetryLimits = field(default_factory=RetryLimits)
 
     def __post_init__(self) -> None:
-        """Let the client read long answers quickly."""
+        """Let the client read long answers and write long requests quickly."""
         quicken(self.client)
+        refuse_other_answers(self.client)
+        write_quickly(self.client)
 
     @property
     def endpoint(self) -> str:
@@ -146,13 +149,19 @@ class S3Gateway:
             fault = outcome_of_error(error, whole_request=False)
             if fault.code in ("404", "NoSuchKey", "NoSuchVersion"):
                 return self._absent_or_no_bucket(ref.bucket, fault)
-            return self._why_refused(ref.bucket, fault) if fault.code in ("400", "403") else fault
-        size, modified_at = answer.get("ContentLength"), answer.get("LastModified")
-        if size is None or modified_at is None:
+            if fault.code in ("400", "403"):
+                why = self._why_refused(ref.bucket, fault)
+                # The store takes requests, but not this one: as of an object that needs its customer's key (SSE-C).
+                return replace(why, kind=FailureClass.MALFORMED) if why.code == "400" else why
+            return fault
+        etag, size, modified_at = answer.get("ETag"), answer.get("ContentLength"), answer.get("LastModified")
+        if etag is None or size is None or modified_at is None:
             # Python takes the end of a connection for the end of the headers: this answer may have broken off.
-            missing = "NoContentLength" if size is None else "NoLastModified"
+            missing = next(
+                f"No{name}" for name in ("ContentLength", "LastModified", "ETag") if name not in answer
+            )
             return Outcome(FailureClass.UNKNOWN, code=missing, request_id=request_id_of(dict(answer)))
-        return ObjectFacts(ref, answer.get("ETag"), size, modified_at.replace(microsecond=0))
+        return ObjectFacts(ref, etag, size, modified_at.replace(microsecond=0))
 
     def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard = BY_ETAG) -> list[Outcome]:
         """Delete up to 1,000 objects of one bucket, each only if it is still what was planned.

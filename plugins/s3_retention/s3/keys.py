@@ -30,6 +30,11 @@ def is_sendable(key: str) -> bool:
     return True
 
 
+def is_condition(etag: str | None) -> bool:
+    """Say whether a delete can be held to an ETag: an empty one is none, and ``*`` is any (RFC 9110 section 13.1.1)."""
+    return etag is not None and etag.strip(' "') not in {"", "*"}
+
+
 _NO_CONDITION = Outcome(
     FailureClass.UNSUPPORTED,
     code="NoETag",
@@ -47,4 +52,4 @@ def refuse_unsent(facts: ObjectFacts) -> Outcome | None:
     """Say why no request may be made for an object; None where one may."""
     if not is_sendable(facts.ref.key):
         return NOT_SENDABLE
-    return _NO_CONDITION if facts.etag is None and facts.ref.version_id is None else None
+    return None if is_condition(facts.etag) or facts.ref.version_id is not None else _NO_CONDITION

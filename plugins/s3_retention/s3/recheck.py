@@ -112,11 +112,11 @@ def outcome_by_look(planned: ObjectFacts, outcome: Outcome, found: ObjectFacts |
     """Give what became of an object whose delete left that open, by what a look at it found."""
     if isinstance(found, Outcome):
         if found.is_final:
-            return replace(outcome, kind=found.kind, whole_request=False)
+            return replace(outcome, kind=found.kind)
         # The look failed too. Where the whole request went unanswered, the store is at fault, not the key.
         kind = FailureClass.UNKNOWN if found.is_retried else found.kind
         return replace(found, kind=kind, whole_request=outcome.whole_request)
     if not is_same_incarnation(planned, found):
-        return replace(outcome, kind=Final.CHANGED, whole_request=False)
+        return replace(outcome, kind=Final.CHANGED)
     # Still there as planned: the store did not act, or refused a condition that holds.
     return replace(outcome, kind=FailureClass.CONFLICT if outcome.is_final else FailureClass.UNKNOWN)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from s3_retention.core.outcome import Final, Outcome, kept
+from s3_retention.core.outcome import FailureClass, Final, Outcome, kept
 from s3_retention.core.verdict import Action, Decider
-from s3_retention.s3.recheck import is_same_incarnation
+from s3_retention.s3.recheck import MAX_FAILED_LOOKS, is_same_incarnation
 from s3_retention.steps.retry import look_with_retries
 
 if TYPE_CHECKING:
@@ -26,12 +26,20 @@ GroupOfPlan = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Up to 1,000 unfinished commands with the keepers of their groups, at a time of the ledger's clock."""
+    """Up to 1,000 unfinished commands with the keepers of their groups, at a time of the ledger's clock.
+
+    They are all that is unfinished of one chunk; a redrive's are of none.
+    """
 
     commands: Sequence[DeleteCommand]
     keepers: dict[GroupOfPlan, list[ObjectRef]]
-    is_redrive: bool
+    chunk_id: int | None
     now: datetime
+
+    @property
+    def is_redrive(self) -> bool:
+        """Each object is looked at anew: much may have changed since it failed."""
+        return self.chunk_id is None
 
 
 def decide_again(
@@ -43,28 +51,35 @@ def decide_again(
     - A keeper of its group is gone: ``kept``, since the group may have shrunk. The store would not say: it fails.
     - Redriven: looked at anew, and ``kept``, ``changed`` or ``already_absent`` where that is so.
 
-    Where the store or the identity is at fault it is not asked 1,000 times: the rest of the delivery fails alike.
+    Where the store or the identity is at fault it is not asked 1,000 times: the rest of the delivery fails alike. One
+    object that the store never shows is no such fault, unless the store says that it is asked too much.
     """
     decided: dict[bytes, Outcome] = {}
     safe: dict[GroupOfPlan, Outcome | None] = {}
     decider = Decider(policy)
     fault: Outcome | None = None
+    num_failed = 0
     for command in delivery.commands:
         if command.policy_version != policy.version:
             decided[command.command_id] = kept("policy_changed")
             continue
-        outcome = fault
+        outcome, is_looked_at = fault, False
         # Versions are decided with the whole history of their key (steps/decide_versions.py).
         if outcome is None and delivery.is_redrive and command.ref.version_id is None:
             outcome = _decide_redriven(gateway, decider, command, delivery.now, limits)
+            is_looked_at = True
         if outcome is None and command.group_key is not None:
             group = (command.interval_id, command.generation, command.group_key)
             if group not in safe:
                 safe[group] = _check_keepers(gateway, delivery.keepers.get(group, []), limits)
+                is_looked_at = True
             outcome = safe[group]
+        if is_looked_at:
+            num_failed = num_failed + 1 if outcome is not None and outcome.is_retried else 0
         if outcome is not None:
             decided[command.command_id] = outcome
-            if outcome.stops_batch or outcome.is_retried:
+            is_busy = outcome.kind is FailureClass.THROTTLED
+            if outcome.stops_batch or is_busy or num_failed == MAX_FAILED_LOOKS:
                 fault = replace(outcome, whole_request=True)
     return decided
 

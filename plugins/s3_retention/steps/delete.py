@@ -6,13 +6,16 @@ A delivery may be the second, or the hundredth: it begins with what is unfinishe
 from __future__ import annotations
 
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from threading import Event
 from typing import TYPE_CHECKING
 
 from s3_retention.core.policy_parts import Versions
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.steps import attempt
 from s3_retention.steps.breaker import Delivered, find_brake
+from s3_retention.steps.collecting import collects_rarely
 from s3_retention.steps.feed import Feed
 from s3_retention.steps.target_store import TargetStore
 from s3_retention.store import batches, failed_attempts, failures, ledger_entries, quarantine
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.s3.gateway import S3Gateway
     from s3_retention.steps.attempt import Attempt
+    from s3_retention.steps.decide_again import Delivery
     from s3_retention.store.batches import ClaimedBatch
     from s3_retention.store.connection import Connection
 
@@ -65,6 +69,7 @@ def stop(
             batches.stop(conn, batch, stopped_class=stopped_class, stopped_message=stopped_message)
 
 
+@collects_rarely()
 def run(
     conn: Connection,
     gateway: S3Gateway,
@@ -121,14 +126,21 @@ def _deliver(
     store = TargetStore.open(conn, gateway, policy)
     feed = Feed(conn, batch, store.paced, policy.batch.rate, limits.clock)
     heartbeat = policy.window.lease.total_seconds() / HEARTBEATS_PER_LEASE
-    in_flight: set[Future[Attempt]] = set()
-    with ThreadPoolExecutor(max_workers=policy.batch.parallel, thread_name_prefix="delete") as pool:
+    in_flight: dict[Future[Attempt], Delivery] = {}
+    limits = replace(limits, ending=Event())
+    with (
+        ThreadPoolExecutor(max_workers=policy.batch.parallel, thread_name_prefix="delete") as pool,
+        ExitStack() as leaving,
+    ):
+        # Before the threads are waited for, whatever is raised: a worker whose claim is lost tries nothing again.
+        leaving.callback(limits.ending.set)
         while True:
             # A delete that names a version is held to it by its id: nothing is to be found out.
             is_known = store.condition is not None or policy.versions is not Versions.CURRENT
             room = policy.batch.parallel if is_known else 1
             while not delivered.is_ending and len(in_flight) < room and (delivery := feed.take()):
-                in_flight.add(pool.submit(attempt.run, gateway, policy, delivery, limits, store.condition))
+                sent = pool.submit(attempt.run, gateway, policy, delivery, limits, store.condition)
+                in_flight[sent] = delivery
             # Not by the seconds that are left: the turn may come between two looks at the clock.
             is_waiting = feed.has_upcoming and not delivered.is_ending and len(in_flight) < room
             if not in_flight and delivered.broken is not None:
@@ -137,30 +149,54 @@ def _deliver(
                 return delivered
             patience = min(heartbeat, feed.seconds_to_turn) if is_waiting else heartbeat
             if in_flight:
-                done, in_flight = wait(in_flight, timeout=patience, return_when=FIRST_COMPLETED)
+                done, _ = wait(in_flight, timeout=patience, return_when=FIRST_COMPLETED)
             else:
                 done = set()
-                limits.sleep(patience)
+                limits.pause(patience)
             if not done:
                 # The store takes its time: a live worker must not look like a dead one.
                 with transaction(conn):
                     batches.renew(conn, batch, lease=policy.window.lease)
-            # What came back is settled before anything that broke is raised: the store has acted on it.
-            broken = [future for future in done if future.exception() is not None]
-            for future in done - set(broken):
-                came = future.result()
-                with transaction(conn):
-                    _settle(conn, batch, came, holder, policy.window.lease)
-                    store.learn(conn, came)
-                delivered.count(outcome for _, outcome, _ in came.attempted)
-            if broken:
-                delivered.broken = delivered.broken or broken[0].exception()
+            came_back = {future: in_flight.pop(future) for future in done}
+            _take_in(conn, batch, came_back, store, delivered, holder, policy.window.lease)
+            if delivered.is_ending:
+                limits.ending.set()
 
 
-def _settle(conn: Connection, batch: ClaimedBatch, came: Attempt, holder: Holder, lease: timedelta) -> None:
+def _take_in(
+    conn: Connection,
+    batch: ClaimedBatch,
+    came_back: dict[Future[Attempt], Delivery],
+    store: TargetStore,
+    delivered: Delivered,
+    holder: Holder,
+    lease: timedelta,
+) -> None:
+    # All is settled before anything that broke is raised: the store has acted on it.
+    for future, delivery in came_back.items():
+        if (error := future.exception()) is not None:
+            delivered.broken = delivered.broken or error
+            continue
+        came = future.result()
+        with transaction(conn):
+            _settle(conn, batch, delivery, came, holder, lease)
+            store.learn(conn, came)
+        delivered.count(outcome for _, outcome, _ in came.attempted)
+
+
+def _settle(
+    conn: Connection,
+    batch: ClaimedBatch,
+    delivery: Delivery,
+    came: Attempt,
+    holder: Holder,
+    lease: timedelta,
+) -> None:
     final = [one for one in came.attempted if one[1].is_final]
     failed = [one for one in came.attempted if not one[1].is_final]
-    ledger_entries.settle(conn, batch, final, lease=lease)
+    # Not where none failed: what was not sent any more is neither final nor failed.
+    is_whole = len(final) == len(delivery.commands)
+    ledger_entries.settle(conn, batch, final, chunk_id=delivery.chunk_id, lease=lease, is_whole=is_whole)
     if batch.kind == "redrive":
         quarantine.resolve(conn, batch_id=batch.batch_id, settled=final, holder=holder)
     if failed:

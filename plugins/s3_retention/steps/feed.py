@@ -72,14 +72,14 @@ def _deliveries(conn: Connection, batch: ClaimedBatch) -> Iterator[Delivery]:
             if not commands:
                 return
             after_id = max(command.quarantine_id or 0 for command in commands)
-            yield load_delivery(conn, commands, is_redrive=True)
+            yield load_delivery(conn, commands, chunk_id=None)
     for chunk_id in chunks.list_open(conn, batch_id=batch.batch_id):
-        commands = chunks.list_unfinished(conn, chunk_id=chunk_id)
+        commands = chunks.list_unfinished(conn, chunk_id=chunk_id, fence=batch.fence)
         if commands:
-            yield load_delivery(conn, commands, is_redrive=False)
+            yield load_delivery(conn, commands, chunk_id=chunk_id)
 
 
-def load_delivery(conn: Connection, commands: Sequence[DeleteCommand], *, is_redrive: bool) -> Delivery:
+def load_delivery(conn: Connection, commands: Sequence[DeleteCommand], *, chunk_id: int | None) -> Delivery:
     """Load what the second decision needs from the ledger."""
     wanted: dict[tuple[int, int], set[str]] = {}
     for command in commands:
@@ -91,4 +91,4 @@ def load_delivery(conn: Connection, commands: Sequence[DeleteCommand], *, is_red
             conn, interval_id=interval_id, generation=generation, group_keys=group_keys
         )
         keepers |= {(interval_id, generation, key): refs for key, refs in found.items()}
-    return Delivery(commands, keepers, is_redrive, watermarks.read_clock(conn))
+    return Delivery(commands, keepers, chunk_id, watermarks.read_clock(conn))

@@ -12,6 +12,7 @@ from s3_retention.core.interval import BEGINNING, Interval, IntervalState
 from s3_retention.errors import ClaimLostError
 from s3_retention.steps import deal, decide, scan
 from s3_retention.steps.claim import use_policy_version
+from s3_retention.steps.collecting import collects_rarely
 from s3_retention.steps.decide import Bounds, PlanResult
 from s3_retention.store import intervals, ledger_entries, watermarks
 from s3_retention.store.connection import transaction
@@ -29,6 +30,7 @@ MAX_SLICES = 100
 """Slices that one run closes because nothing was due in them."""
 
 
+@collects_rarely()
 def run(
     conn: Connection,
     source: CandidateSource,
@@ -83,6 +85,7 @@ def run(
         return replace(_planned(conn, interval_id), batches=dealt)
 
 
+@collects_rarely()
 def simulate(conn: Connection, source: CandidateSource, policy: RetentionPolicy) -> PlanResult:
     """Decide everything as an enforced run would, and write nothing that outlives this session.
 

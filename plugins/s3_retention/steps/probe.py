@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from s3_retention.core.condition import EtagCondition, Guard
 from s3_retention.core.objects import ObjectFacts
 from s3_retention.core.outcome import FailureClass, Final, Outcome, classify
-from s3_retention.s3.keys import xml_can_carry
+from s3_retention.s3.keys import is_condition, xml_can_carry
 from s3_retention.s3.recheck import is_same_incarnation
 from s3_retention.steps.retry import look_with_retries
 
@@ -51,14 +51,14 @@ def run(gateway: S3Gateway, commands: Sequence[DeleteCommand], limits: RetryLimi
     num_probed = 0
     for command in commands:
         facts = command.facts
-        if facts.etag in (None, _WRONG_ETAG) or facts.ref.version_id is not None:
+        if facts.etag == _WRONG_ETAG or not is_condition(facts.etag) or facts.ref.version_id is not None:
             continue
         if not xml_can_carry(facts.ref.key):
             continue
-        if num_probed == MAX_PROBED:
+        if num_probed == MAX_PROBED or limits.ending.is_set():
             break
         num_probed += 1
-        if not _is_there(gateway, facts, limits):
+        if not _is_there(gateway, facts, limits) or limits.ending.is_set():
             continue
         probe = _probe(gateway, command, limits)
         if probe.condition is not None:
@@ -76,8 +76,9 @@ def _probe(gateway: S3Gateway, command: DeleteCommand, limits: RetryLimits) -> P
     (outcome,) = gateway.delete_chunk([wrong], guard=_BY_ETAG)
     if outcome.kind in (FailureClass.MALFORMED, FailureClass.UNSUPPORTED):
         return Probe(EtagCondition.REFUSED if _is_there(gateway, command.facts, limits) else None)
-    # By its own words: an object that is still there after no answer at all proves nothing.
-    if classify(outcome.code or "") is Final.CHANGED:
+    # By the store's own words on this key: an object that is still there after no answer at all proves nothing, and
+    # a request that is refused whole may have been refused by something before the store.
+    if classify(outcome.code or "") is Final.CHANGED and not outcome.whole_request:
         return Probe(EtagCondition.HONOURED if _is_there(gateway, command.facts, limits) else None)
     if outcome.kind is Final.DELETED:
         gone = look_with_retries(gateway, command.ref, limits)

@@ -49,8 +49,8 @@ def delete_with_retries(
 ) -> Attempts:
     """Delete commands of one bucket; what is throttled, transient, in conflict or unknown is tried again.
 
-    Gives each command with its last outcome and its attempts over all tries. A fault of the store or the identity
-    ends the attempts at once.
+    Gives each command with its last outcome and its attempts over all tries, and those that were not tried, since
+    the delivery is to end, not at all. A fault of the store or the identity ends the attempts at once.
     """
     outcomes: dict[bytes, Outcome] = {}
     num_attempts = {command.command_id: command.num_attempts for command in commands}
@@ -58,6 +58,8 @@ def delete_with_retries(
     pending = list(commands)
 
     def attempt() -> _Round:
+        if limits.ending.is_set():  # meanwhile: the claim may be another worker's by now
+            return _Round(0)
         answers = gateway.delete_chunk([command.facts for command in pending], guard=guard)
         for command, outcome in zip(pending, answers, strict=True):
             outcomes[command.command_id] = outcome
@@ -71,6 +73,10 @@ def delete_with_retries(
     if commands:
         limits.retrying(lambda done: bool(done.num_pending))(attempt)
     return Attempts(
-        [(command, outcomes[command.command_id], num_attempts[command.command_id]) for command in commands],
+        [
+            (command, outcome, num_attempts[command.command_id])
+            for command in commands
+            if (outcome := outcomes.get(command.command_id)) is not None
+        ],
         num_failed_by_class,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from s3_retention.core.command import DeleteCommand
 from s3_retention.core.objects import ObjectFacts, ObjectRef
-from s3_retention.store.statements import fetch_all
+from s3_retention.store.statements import fetch_all, fetch_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -14,9 +14,13 @@ if TYPE_CHECKING:
     from s3_retention.store.connection import Connection
     from s3_retention.store.statements import Row
 
+_ARRAYS = ("keys", "version_ids", "etags", "sizes", "last_modified_ats", "due_ats", "group_keys")
+_ID, _IDS = 32, 64
+"""Bytes of an id, and of the two ids of a command."""
+
 
 def to_command(row: Row) -> DeleteCommand:
-    """Make a command of one row of the view ``commands`` or of the table ``quarantine``."""
+    """Make a command of one row of the table ``quarantine``."""
     ref = ObjectRef(row["bucket"], row["key"], row["version_id"])
     return DeleteCommand(
         command_id=row["command_id"],
@@ -39,11 +43,38 @@ def list_open(conn: Connection, *, batch_id: int) -> list[int]:
     return [row["chunk_id"] for row in rows]
 
 
-def list_unfinished(conn: Connection, *, chunk_id: int) -> list[DeleteCommand]:
-    """List the commands of a chunk that are neither settled nor in quarantine: at most 1,000."""
-    return [
-        to_command(row) for row in fetch_all(conn, "chunks", "list_unfinished_commands", chunk_id=chunk_id)
-    ]
+def list_unfinished(conn: Connection, *, chunk_id: int, fence: int) -> list[DeleteCommand]:
+    """List the commands of a chunk that are neither settled nor in quarantine: at most 1,000.
+
+    ``fence`` is that of the claim on its batch: nothing was, before the first one.
+    """
+    row = fetch_arrays(conn, "chunks", "load_unfinished_commands", chunk_id=chunk_id, is_first=fence == 1)
+    if row is None:
+        return []
+    bucket, interval_id, generation = row["bucket"], row["interval_id"], row["generation"]
+    policy_version, tenant, ids = row["policy_version"], row["tenant"], row["ids"]
+    attempts = dict(zip(row["failed_places"] or (), row["attempts"] or (), strict=True))
+    commands = list(zip(*(row[name] for name in _ARRAYS), strict=True))
+    unfinished = []
+    for at, place in zip(range(0, len(ids), _IDS), row["places"], strict=True):
+        key, version_id, etag, size, last_modified_at, due_at, group_key = commands[place - 1]
+        unfinished.append(
+            DeleteCommand(
+                ids[at : at + _ID],
+                ids[at + _ID : at + _IDS],
+                ObjectFacts(ObjectRef(bucket, key, version_id), etag, size, last_modified_at),
+                due_at,
+                interval_id,
+                generation,
+                policy_version,
+                group_key,
+                tenant,
+                attempts.get(place, 0),
+                None,
+                place,
+            )
+        )
+    return unfinished
 
 
 def list_keepers(

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from s3_retention.core.outcome import Outcome
     from s3_retention.store.batches import ClaimedBatch
     from s3_retention.store.connection import Connection
+    from s3_retention.store.statements import Row
+
+    Settled = Sequence[tuple[DeleteCommand, Outcome, int]]
+
+_NO_IDS = bytes(64)
 
 
 def ensure_partition(conn: Connection, *, interval_id: int) -> None:
@@ -25,40 +30,81 @@ def ensure_partition(conn: Connection, *, interval_id: int) -> None:
 def settle(
     conn: Connection,
     batch: ClaimedBatch,
-    settled: Sequence[tuple[DeleteCommand, Outcome, int]],
+    settled: Settled,
     *,
+    chunk_id: int | None,
     lease: timedelta,
+    is_whole: bool = False,
 ) -> int:
     """Append final outcomes with their number of attempts; give the number that was not there already.
 
-    The same statement locks the batch row and repeats the fence. Raises ``ClaimLostError``, with nothing
-    written, when another worker has the batch.
+    The commands are those of the chunk, or of a redrive where it is None. ``is_whole``: of the chunk nothing else is
+    unfinished, and it is closed. The same statement locks the batch row and repeats the fence. Raises
+    ``ClaimLostError``, with nothing written, when another worker has the batch.
     """
-    row = fetch_one(
+    if chunk_id is None:
+        row = _settle_redriven(conn, batch, settled, lease)
+    else:
+        row = _settle_chunk(conn, batch, settled, chunk_id, lease, is_whole=is_whole)
+    if row is None or not row["has_claim"]:
+        raise ClaimLostError
+    return int(row["num_appended"])
+
+
+def _settle_chunk(
+    conn: Connection,
+    batch: ClaimedBatch,
+    settled: Settled,
+    chunk_id: int,
+    lease: timedelta,
+    *,
+    is_whole: bool,
+) -> Row | None:
+    num_places = max((command.place for command, _, _ in settled), default=0)
+    ids, answers = [_NO_IDS] * num_places, [0] * num_places
+    markers: list[str | None] = []
+    numbers: dict[tuple[str, str | None, int, str | None], int] = {}
+    for command, outcome, num_attempts in settled:
+        answer = (outcome.kind.value, outcome.reason, num_attempts, outcome.request_id)
+        place = command.place - 1
+        answers[place] = numbers.setdefault(answer, len(numbers) + 1)
+        ids[place] = command.command_id + command.operation_id
+        if outcome.marker_version_id is not None:
+            markers = markers or [None] * num_places
+            markers[place] = outcome.marker_version_id
+    outcomes, reasons, attempts, request_ids = zip(*numbers, strict=True) if numbers else ((), (), (), ())
+    return fetch_one(
         conn,
         "ledger_entries",
         "settle_outcomes",
         batch_id=batch.batch_id,
         fence=batch.fence,
         lease=lease,
-        interval_ids=[command.interval_id for command, _, _ in settled],
-        generations=[command.generation for command, _, _ in settled],
-        command_ids=[command.command_id for command, _, _ in settled],
-        operation_ids=[command.operation_id for command, _, _ in settled],
-        tenants=[command.tenant for command, _, _ in settled],
-        buckets=[command.ref.bucket for command, _, _ in settled],
-        keys=[command.ref.key for command, _, _ in settled],
-        version_ids=[command.ref.version_id for command, _, _ in settled],
-        etags=[command.facts.etag for command, _, _ in settled],
-        sizes=[command.facts.size for command, _, _ in settled],
-        last_modified_ats=[command.facts.last_modified_at for command, _, _ in settled],
-        due_ats=[command.due_at for command, _, _ in settled],
+        chunk_id=chunk_id,
+        is_whole=is_whole,
+        ids=b"".join(ids),
+        # As the text that Postgres reads: the driver looks at each number of a list several times.
+        answers="{" + ",".join(map(str, answers)) + "}",
+        outcomes=list(outcomes),
+        reasons=list(reasons),
+        attempts=list(attempts),
+        request_ids=list(request_ids),
+        marker_version_ids=markers,
+    )
+
+
+def _settle_redriven(conn: Connection, batch: ClaimedBatch, settled: Settled, lease: timedelta) -> Row | None:
+    return fetch_one(
+        conn,
+        "ledger_entries",
+        "settle_redriven",
+        batch_id=batch.batch_id,
+        fence=batch.fence,
+        lease=lease,
+        quarantine_ids=[command.quarantine_id for command, _, _ in settled],
         outcomes=[outcome.kind.value for _, outcome, _ in settled],
         reasons=[outcome.reason for _, outcome, _ in settled],
         attempts=[num_attempts for _, _, num_attempts in settled],
         request_ids=[outcome.request_id for _, outcome, _ in settled],
         marker_version_ids=[outcome.marker_version_id for _, outcome, _ in settled],
     )
-    if row is None or not row["has_claim"]:
-        raise ClaimLostError
-    return int(row["num_appended"])

@@ -42,17 +42,17 @@ def _find(setting: str | None, home: str | None) -> Path:
 
 
 @lru_cache(maxsize=64)
-def _read(path: Path) -> dict[str, str]:
-    parts = _NAME.split(path.read_text(encoding="utf-8"))
+def _read_table(folder: Path, table: str) -> dict[str, str]:
+    parts = _NAME.split((folder / "queries" / f"{table}.sql").read_text(encoding="utf-8"))
     return dict(zip(parts[1::2], (text.strip().rstrip(";") for text in parts[2::2]), strict=True))
 
 
 def names(table: str) -> list[str]:
     """List the names of the queries of one table, in the order of the file."""
-    return list(_read(sql_dir() / "queries" / f"{table}.sql"))
+    return list(_read_table(sql_dir(), table))
 
 
 def query(table: str, name: str) -> LiteralString:
     """Give the text of one named query. An unknown name is a fault of the code: ``KeyError``."""
     # psycopg takes only literal strings, so that no SQL is built at run time: these come from files we ship.
-    return _read(sql_dir() / "queries" / f"{table}.sql")[name]
+    return _read_table(sql_dir(), table)[name]
