@@ -117,6 +117,26 @@ def test_before_its_time_no_plan_and_no_redrive_takes_a_locked_version(locking: 
     assert locking.rows("SELECT 1 FROM s3_retention.quarantine_events WHERE event <> 'quarantined'") == []
 
 
+@pytest.mark.parametrize("locking", ["weed"], indirect=True)
+def test_a_lock_that_is_made_longer_changes_the_time_of_a_version_and_makes_no_other_of_it(
+    locking: World,
+) -> None:
+    first, _ = put(locking, KEY, "1", "2")
+    retain(locking, KEY, first)
+    locking.clean()
+    before = parked(locking)[first]["last_modified_at"]
+    while last_modified_at(locking, first) == before:
+        retain(locking, KEY, first, until=UNTIL + timedelta(days=50))
+    assert locking.clean("run-2").num_discovered == 0
+    assert list(parked(locking)) == [first]
+
+
+def last_modified_at(world: World, version_id: str) -> datetime:
+    histories = world.gateway.list_histories(world.bucket, "exports/")
+    entries = [one.facts for page in histories for history in page for one in history]
+    return next(one.last_modified_at for one in entries if one.ref.version_id == version_id)
+
+
 def test_the_plan_after_its_time_takes_a_version_over_and_both_intervals_balance(locking: World) -> None:
     first, second = put(locking, KEY, "1", "2")
     retain(locking, KEY, first)
