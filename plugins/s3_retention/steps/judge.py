@@ -9,6 +9,7 @@ from s3_retention.core.policy_parts import Versions
 from s3_retention.core.verdict import Decider
 from s3_retention.core.versions import VersionDecider
 from s3_retention.errors import PlanRefusedError
+from s3_retention.sources.read_ahead import read_ahead
 from s3_retention.sources.s3_listing import VersionSource
 
 if TYPE_CHECKING:
@@ -29,12 +30,12 @@ def judged_pages(
     """
     if policy.versions is Versions.CURRENT:
         candidate = Decider(policy).candidate
-        for page in source.pages():
+        for page in read_ahead(source.pages()):
             yield [candidate(facts, now=now) for facts in page]
         return
     versioned = _versioned(source, policy)
     decider = VersionDecider(policy)
-    for histories in versioned.histories():
+    for histories in read_ahead(versioned.histories()):
         yield [judged for history in histories for judged in decider.decide(history, now=now)]
 
 
