@@ -27,29 +27,30 @@ SELECT
     todo.failed_places,
     todo.attempts
 FROM s3_retention.chunks
-CROSS JOIN LATERAL (
-    SELECT
-        min(planned.policy_version) AS policy_version,
-        array_agg(planned.place ORDER BY planned.place) AS places,
-        string_agg(planned.command_id || planned.operation_id, ''::bytea ORDER BY planned.place) AS ids,
-        array_agg(planned.place ORDER BY planned.place)
-        FILTER (WHERE failures.num_attempts IS NOT NULL) AS failed_places,
-        array_agg(failures.num_attempts ORDER BY planned.place)
-        FILTER (WHERE failures.num_attempts IS NOT NULL) AS attempts
-    FROM s3_retention.commands AS planned
-    LEFT JOIN s3_retention.failures
-        ON planned.batch_id = failures.batch_id AND planned.command_id = failures.command_id
-    WHERE
-        planned.chunk_id = chunks.chunk_id
-        AND (
-            %(is_first)s::boolean
-            OR planned.place IN (
-                SELECT unfinished.place FROM s3_retention.unfinished_commands AS unfinished
-                WHERE unfinished.chunk_id = %(chunk_id)s
+CROSS JOIN
+    LATERAL (
+        SELECT
+            min(planned.policy_version) AS policy_version,
+            array_agg(planned.place ORDER BY planned.place) AS places,
+            string_agg(planned.command_id || planned.operation_id, ''::bytea ORDER BY planned.place) AS ids,
+            array_agg(planned.place ORDER BY planned.place)
+            FILTER (WHERE failures.num_attempts IS NOT NULL) AS failed_places,
+            array_agg(failures.num_attempts ORDER BY planned.place)
+            FILTER (WHERE failures.num_attempts IS NOT NULL) AS attempts
+        FROM s3_retention.commands AS planned
+        LEFT JOIN s3_retention.failures
+            ON planned.batch_id = failures.batch_id AND planned.command_id = failures.command_id
+        WHERE
+            planned.chunk_id = chunks.chunk_id
+            AND (
+                %(is_first)s::boolean
+                OR planned.place IN (
+                    SELECT unfinished.place FROM s3_retention.unfinished_commands AS unfinished
+                    WHERE unfinished.chunk_id = %(chunk_id)s
+                )
             )
-        )
-    HAVING count(*) > 0
-) AS todo
+        HAVING count(*) > 0
+    ) AS todo
 WHERE chunks.chunk_id = %(chunk_id)s;
 
 -- name: close_settled_chunks

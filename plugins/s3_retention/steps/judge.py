@@ -9,6 +9,7 @@ from s3_retention.core.policy_parts import Versions
 from s3_retention.core.verdict import Decider
 from s3_retention.core.versions import VersionDecider
 from s3_retention.errors import PlanRefusedError
+from s3_retention.sources.read_ahead import read_ahead
 from s3_retention.sources.s3_listing import VersionSource
 from s3_retention.store import plan_kept_keys
 from s3_retention.store.connection import transaction
@@ -33,7 +34,7 @@ def judged_pages(
     """
     if policy.versions is Versions.CURRENT:
         candidate = Decider(policy).candidate
-        for page in source.pages():
+        for page in read_ahead(source.pages()):
             yield [candidate(facts, now=now) for facts in page]
         return
     versioned = _versioned(source, policy)
@@ -41,7 +42,7 @@ def judged_pages(
     if policy.keep is not None:
         with transaction(conn):
             plan_kept_keys.begin(conn)
-    for histories in versioned.histories():
+    for histories in read_ahead(versioned.histories()):
         if policy.keep is not None:
             currents = [decider.ranked(history, now=now) for history in histories]
             with transaction(conn):
