@@ -14,7 +14,14 @@ from urllib.parse import unquote_plus
 from s3_retention.core.objects import NULL_VERSION, ListedVersion, ObjectFacts, Versioning
 from s3_retention.core.outcome import FailureClass, Final, Outcome
 from s3_retention.errors import ListingError, ListingRefusedError
-from s3_retention.s3.answers import STORE_ERRORS, facts_of_listed, no_end_told, outcome_of_error
+from s3_retention.s3.answers import (
+    STORE_ERRORS,
+    facts_of_listed,
+    is_empty,
+    no_end_told,
+    nothing_said,
+    outcome_of_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -25,6 +32,8 @@ if TYPE_CHECKING:
 
 MIN_SEEN_PER_PAGE = 50
 """Wanted entries on a page from which on the next page is worth it; below, one request for each key is."""
+MAX_FAILED_LOOKS = 3
+"""Keys in a row without an answer after which the others are not asked for."""
 _LISTS = (("Versions", False), ("DeleteMarkers", True))
 # What a store puts in the place of a byte that XML cannot carry, where it does not encode its keys.
 _LOST = "\ufffd"
@@ -61,18 +70,26 @@ def look_at_histories(gateway: S3Gateway, bucket: str, keys: Collection[str]) ->
     """Look at the whole history of each key: empty where it has none, or why the store would not say.
 
     Keys that lie close together are seen a page at a time, the others by one request each. Where the store or the
-    identity is at fault it is not asked for each of them.
+    identity is at fault it is not asked for each of them; one key that the store never shows is no such fault.
     """
     found: dict[str, History | Outcome] = {}
     wanted = set(keys)
     if len(wanted) >= MIN_SEEN_PER_PAGE:
         found |= _seen_on_pages(gateway, bucket, wanted)
     fault: Outcome | None = None
+    num_failed = 0
     for key in sorted(wanted - found.keys()):
         seen = fault or _look_at_one(gateway, bucket, key)
+        if not isinstance(seen, Outcome):
+            num_failed = 0
+        elif fault is None:
+            # A page that was not given says nothing of the one key that it was asked for.
+            seen = replace(seen, whole_request=False)
+            num_failed += seen.is_retried
+            is_busy = seen.kind is FailureClass.THROTTLED
+            if seen.stops_batch or is_busy or num_failed == MAX_FAILED_LOOKS:
+                fault = seen = replace(seen, whole_request=True)
         found[key] = seen
-        if isinstance(seen, Outcome) and (seen.stops_batch or seen.is_retried):
-            fault = replace(seen, whole_request=True)
     return found
 
 
@@ -90,9 +107,11 @@ def ask_versioning(gateway: S3Gateway, bucket: str) -> Versioning:
 
     def ask() -> dict[str, Any] | Outcome:
         try:
-            return dict(gateway.client.get_bucket_versioning(Bucket=bucket))
+            answer = dict(gateway.client.get_bucket_versioning(Bucket=bucket))
         except STORE_ERRORS as error:
             return outcome_of_error(error, whole_request=True)
+        # A 200 without a body reads like a bucket that never had versions.
+        return nothing_said(answer) if is_empty(answer) else answer
 
     answer = gateway.limits.retrying(_may_pass)(ask)
     if isinstance(answer, Outcome):
