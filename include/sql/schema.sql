@@ -444,8 +444,10 @@ CREATE VIEW s3_retention.commands AS
      LEFT JOIN s3_retention.replays ON (((chunks.interval_id = replays.interval_id) AND (chunks.generation = replays.generation))))
      CROSS JOIN LATERAL UNNEST(chunks.keys, chunks.version_ids, chunks.etags, chunks.sizes, chunks.last_modified_ats, chunks.due_ats, chunks.group_keys) WITH ORDINALITY one(key, version_id, etag, size, last_modified_at, due_at, group_key, place))
      CROSS JOIN LATERAL ( SELECT s3_retention.operation_id(chunks.bucket, one.key, COALESCE(replays.policy_version, intervals.policy_version)) AS operation_id
+           FROM ( SELECT 1 AS "?column?") once
          OFFSET 0) operation)
      CROSS JOIN LATERAL ( SELECT s3_retention.command_id(operation.operation_id, one.version_id, one.etag, one.last_modified_at, one.size) AS command_id
+           FROM ( SELECT 1 AS "?column?") once
          OFFSET 0) command);
 
 COMMENT ON VIEW s3_retention.commands IS 'The planned commands one by one, out of their chunks.';

@@ -206,6 +206,10 @@ STALLS: dict[str, tuple[str, ...]] = {
 """Where a process stands still past its lease. Not inside of a transaction: there the ledger ends its session."""
 
 NO_SEAM = {
+    "plan_kept_keys.copy_plan_currents": "a table of the session, of which a killed process leaves nothing",
+    "plan_kept_keys.keep_newest_keys": "as above",
+    "plan_kept_keys.drop_versions_of_kept_keys": "as above",
+    "plan_kept_keys.insert_kept_keys": "as plan_candidates.insert_keepers, in the same transaction",
     "aborted_uploads.insert_aborted_uploads": "one statement of its own, after aborts that cannot be taken back: what "
     "is lost with it is a row, and the upload is gone",
     "batches.renew_batch": "lengthens a lease and nothing else, when a third of it has gone by",

@@ -20,7 +20,6 @@ from tests.integration.versioned import (
     OTHER,
     deliver,
     ledger,
-    mark,
     put,
     there,
     versioned_world,
@@ -118,6 +117,26 @@ def test_before_its_time_no_plan_and_no_redrive_takes_a_locked_version(locking: 
     assert locking.rows("SELECT 1 FROM s3_retention.quarantine_events WHERE event <> 'quarantined'") == []
 
 
+@pytest.mark.parametrize("locking", ["weed"], indirect=True)
+def test_a_lock_that_is_made_longer_changes_the_time_of_a_version_and_makes_no_other_of_it(
+    locking: World,
+) -> None:
+    first, _ = put(locking, KEY, "1", "2")
+    retain(locking, KEY, first)
+    locking.clean()
+    before = parked(locking)[first]["last_modified_at"]
+    while last_modified_at(locking, first) == before:
+        retain(locking, KEY, first, until=UNTIL + timedelta(days=50))
+    assert locking.clean("run-2").num_discovered == 0
+    assert list(parked(locking)) == [first]
+
+
+def last_modified_at(world: World, version_id: str) -> datetime:
+    histories = world.gateway.list_histories(world.bucket, "exports/")
+    entries = [one.facts for page in histories for history in page for one in history]
+    return next(one.last_modified_at for one in entries if one.ref.version_id == version_id)
+
+
 def test_the_plan_after_its_time_takes_a_version_over_and_both_intervals_balance(locking: World) -> None:
     first, second = put(locking, KEY, "1", "2")
     retain(locking, KEY, first)
@@ -169,20 +188,15 @@ def test_a_redrive_that_holds_the_row_is_not_overtaken_by_a_plan(locking: World)
     assert row["not_before"].replace(microsecond=0) == UNTIL
 
 
-def test_a_plan_that_is_refused_leaves_the_row_as_it_was(locking: World) -> None:
+def test_a_simulation_leaves_a_row_whose_lock_has_ended_as_it_was(locking: World) -> None:
     first, _ = put(locking, KEY, "1", "2")
     retain(locking, KEY, first)
     locking.clean()
     locking.set_clock(AFTER)
-    unlock(locking, first)
-    never = locking.under(limits={"allow_expire_everything": False})
-    locking.admin.delete_object(
-        Bucket=locking.bucket, Key=KEY, VersionId=next(one for _, one in there(locking) if one != first)
-    )
-    mark(locking, KEY)
     source = Timeless(locking.gateway, locking.bucket, "exports/")
-    assert plan.simulate(never.conn, source, never.policy).num_discovered == 1
+    assert plan.simulate(locking.conn, source, locking.policy).num_discovered == 1
     assert versions_waiting(locking) == {first: "locked"}
+    assert locking.rows("SELECT 1 FROM s3_retention.ledger_entries") == []
 
 
 def test_a_legal_hold_has_no_end_and_is_looked_at_again_after_a_day(locking: World) -> None:

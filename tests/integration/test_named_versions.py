@@ -9,7 +9,7 @@ import pytest
 from s3_retention.core.outcome import Final
 from s3_retention.errors import ListingRefusedError, PlanRefusedError
 from s3_retention.steps import plan
-from tests.factories import ODD_KEYS, Timeless
+from tests.factories import BY_KEY_DATE, ODD_KEYS, Timeless
 from tests.fakes import faulty_gateway, refusal
 from tests.integration.versioned import (
     KEY,
@@ -331,3 +331,59 @@ def test_outcomes_of_named_versions_carry_no_marker(versioned: World) -> None:
     ]
     (outcome,) = versioned.gateway.delete_chunk([older])
     assert (outcome.kind, outcome.marker_version_id) == (Final.DELETED, None)
+
+
+# With a keep rule -----------------------------------------------------------------------------------------
+BY_MONTH = {"keep": {"latest": 1, "group_by": ["customer"]}}
+
+
+def key(month: str, customer: str) -> str:
+    return f"exports/{month}/{customer}.json"
+
+
+def keeping(world: World, **changes: Any) -> World:
+    """The newest month of each customer is kept, with all of its history."""
+    return world.under(**BY_MONTH, **{"age": BY_KEY_DATE} | changes)
+
+
+@pytest.mark.parametrize("versions", ["noncurrent", "all"])
+def test_a_keep_rule_spares_the_newest_key_of_each_group_with_its_whole_history(
+    versioned: World, versions: str
+) -> None:
+    world = keeping(versioned, versions=versions)
+    older, newer, single = key("2020-01", "ann"), key("2020-02", "ann"), key("2020-01", "bob")
+    ids = {one: put(world, one, "1", "2") for one in (older, newer, single)}
+    world.clean()
+    stays = {(one, version) for one in (newer, single) for version in ids[one]}
+    stays |= {(older, ids[older][1])} if versions == "noncurrent" else set()
+    assert there(world) == stays
+    assert kept_by_reason(world)["kept_latest"] == (2 if versions == "noncurrent" else 4)
+
+
+def test_a_key_whose_newest_is_a_marker_is_not_the_newest_of_its_group(versioned: World) -> None:
+    world = keeping(versioned)
+    older, newer = key("2020-01", "ann"), key("2020-02", "ann")
+    ids = {one: put(world, one, "1", "2") for one in (older, newer)}
+    marker = mark(world, newer)
+    world.clean()
+    assert there(world) == {(newer, marker), *((older, one) for one in ids[older])}
+
+
+def test_a_group_without_a_current_object_keeps_nothing_back(versioned: World) -> None:
+    world = keeping(versioned)
+    put(world, key("2020-01", "ann"), "1")
+    marker = mark(world, key("2020-01", "ann"))
+    world.clean()
+    assert there(world) == {(key("2020-01", "ann"), marker)}
+    assert set(ledger(world).values()) == {"deleted"}
+
+
+def test_a_keeper_that_is_gone_before_the_delete_keeps_the_versions_of_its_group(versioned: World) -> None:
+    world = keeping(versioned)
+    older, newer = key("2020-01", "ann"), key("2020-02", "ann")
+    first, _ = put(world, older, "1", "2")
+    put(world, newer, "1")
+    world.planned()
+    mark(world, newer)
+    deliver(world)
+    assert ledger(world) == {first: "kept:keeper_gone"}

@@ -305,8 +305,6 @@ def test_versions_are_the_current_ones_unless_the_file_says_otherwise() -> None:
         ({"keep_newest_noncurrent": 0, "versions": "noncurrent"}, "keep_newest_noncurrent = 0: "),
         ({"bypass_governance": True}, "bypass_governance = True: is only for versions that are named"),
         ({"bypass_governance": "yes", "versions": "all"}, "bypass_governance = 'yes': "),
-        ({"keep": {"latest": 1}, "versions": "all"}, "keep: ranks current objects"),
-        ({"keep": {"latest": 1}, "versions": "noncurrent"}, "keep: ranks current objects"),
     ],
 )
 def test_what_is_said_of_versions_must_agree(changes: dict[str, Any], start: str) -> None:

@@ -2,7 +2,7 @@
 -- Alembic runs this file in one transaction.
 
 -- Commands ------------------------------------------------------------------------------------------------
--- By its place, from 1, a worker names a command to the ledger, which has all else of it. OFFSET 0: each id is
+-- By its place, from 1, a worker names a command to the ledger, which has all else of it. OFFSET 0: an id is
 -- computed once for a command, and not for each place where a query names it.
 CREATE OR REPLACE VIEW s3_retention.commands AS
 SELECT
@@ -33,18 +33,21 @@ CROSS JOIN
         chunks.keys, chunks.version_ids, chunks.etags, chunks.sizes,
         chunks.last_modified_ats, chunks.due_ats, chunks.group_keys
     ) WITH ORDINALITY AS one (key, version_id, etag, size, last_modified_at, due_at, group_key, place)
-CROSS JOIN LATERAL ( -- noqa: ST05
-    SELECT
-        s3_retention.operation_id(
-            chunks.bucket, one.key, coalesce(replays.policy_version, intervals.policy_version)
-        ) AS operation_id
-    OFFSET 0 -- noqa: AM09
-) AS operation
+CROSS JOIN
+    LATERAL ( -- noqa: ST05
+        SELECT
+            s3_retention.operation_id(
+                chunks.bucket, one.key, coalesce(replays.policy_version, intervals.policy_version)
+            ) AS operation_id
+        FROM (SELECT 1) AS once
+        OFFSET 0 -- noqa: AM09
+    ) AS operation
 CROSS JOIN LATERAL ( -- noqa: ST05
     SELECT
         s3_retention.command_id(
             operation.operation_id, one.version_id, one.etag, one.last_modified_at, one.size
         ) AS command_id
+    FROM (SELECT 1) AS once
     OFFSET 0 -- noqa: AM09
 ) AS command;
 

@@ -90,6 +90,10 @@ SELECT
     held.interval_id
 FROM held;
 
+-- name: widen_work_mem
+-- A decision sorts the whole scan: in memory, where it fits. To the end of the transaction.
+SELECT set_config('work_mem', '64MB', TRUE);
+
 -- name: create_plan_decisions
 -- What becomes of each candidate, and why.
 CREATE TEMPORARY TABLE IF NOT EXISTS plan_decisions (
@@ -106,7 +110,17 @@ TRUNCATE plan_decisions;
 -- the listing named twice counts once, by its newest incarnation. An open quarantine row keeps its object,
 -- unless it waits for a lock that has ended, and so does an open command of another plan. A version is known
 -- by its id: to lock it changes its time on some stores. Only a replay has a lower bound, and earlier plans
--- of its interval: what one of them has settled is not repeated.
+-- of its interval: what one of them has settled is not repeated. Whether any is parked or held at all is
+-- asked once, and not for each candidate.
+WITH known AS MATERIALIZED (
+    SELECT
+        exists(
+            SELECT 1 FROM s3_retention.quarantine
+            WHERE quarantine.policy = %(policy)s AND quarantine.resolved_at IS NULL
+        ) AS are_parked,
+        exists(SELECT 1 FROM plan_open_commands) AS are_held
+)
+
 INSERT INTO plan_decisions (
     bucket, key, version_id, etag, size, last_modified_at, reference_at, due_at, group_key, reason
 )
@@ -125,7 +139,7 @@ SELECT
         WHEN ranked.due_at < %(due_from)s::timestamptz THEN 'outside_interval'
         WHEN %(due_from)s::timestamptz IS NOT NULL AND ranked.due_at >= %(ends_at)s THEN 'outside_interval'
         WHEN ranked.due_at >= %(ends_at)s THEN 'not_due'
-        WHEN EXISTS (
+        WHEN (SELECT known.are_parked FROM known) AND EXISTS (
             SELECT 1 FROM s3_retention.quarantine AS parked
             WHERE
                 parked.resolved_at IS NULL
@@ -145,7 +159,7 @@ SELECT
                     WHERE plan_ripe.quarantine_id = parked.quarantine_id
                 )
         ) THEN 'in_quarantine'
-        WHEN EXISTS (
+        WHEN (SELECT known.are_held FROM known) AND EXISTS (
             SELECT 1 FROM plan_open_commands AS held
             WHERE
                 held.bucket = ranked.bucket
@@ -211,7 +225,11 @@ WITH numbered AS (
     SELECT
         plan_decisions.size,
         (row_number() OVER place_order - 1) / %(chunk_size)s AS chunk_place,
-        ceil(count(*) OVER () / (%(chunk_size)s::numeric * %(chunks_per_batch)s))::bigint AS num_batches
+        (
+            SELECT ceil(count(*) / (%(chunk_size)s::numeric * %(chunks_per_batch)s))::bigint
+            FROM plan_decisions AS due
+            WHERE due.reason = 'due'
+        ) AS num_batches
     FROM plan_decisions
     WHERE plan_decisions.reason = 'due'
     WINDOW place_order AS (ORDER BY plan_decisions.group_key, plan_decisions.key, plan_decisions.version_id)

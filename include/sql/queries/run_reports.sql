@@ -74,6 +74,13 @@ own AS (
     GROUP BY 1, 2, 3, 4
 ),
 
+others AS MATERIALIZED (
+    SELECT dealt.*
+    FROM dealt
+    LEFT JOIN own ON dealt.batch_id = own.batch_id AND own.is_whole
+    WHERE own.batch_id IS NULL
+),
+
 standing AS (
     SELECT
         own.outcome,
@@ -89,22 +96,22 @@ standing AS (
             entry.outcome,
             CASE
                 WHEN parked.failure_class IS NOT NULL THEN 'quarantined'
-                WHEN dealt.stopped_class IS NOT NULL THEN 'stopped'
+                WHEN others.stopped_class IS NOT NULL THEN 'stopped'
                 ELSE 'pending'
             END
         ) AS outcome,
         CASE
-            WHEN entry.outcome IS NULL THEN coalesce(parked.failure_class, dealt.stopped_class)
+            WHEN entry.outcome IS NULL THEN coalesce(parked.failure_class, others.stopped_class)
             ELSE entry.reason
         END AS detail,
         1 AS num_objects,
         commands.size AS num_bytes,
         CASE
-            WHEN parked.failure_class IS NOT NULL OR entry.settled_at >= dealt.dealt_at THEN 1
+            WHEN parked.failure_class IS NOT NULL OR entry.settled_at >= others.dealt_at THEN 1
             ELSE 0
         END AS num_drained
-    FROM dealt
-    INNER JOIN s3_retention.commands ON dealt.batch_id = commands.batch_id
+    FROM others
+    INNER JOIN s3_retention.commands ON others.batch_id = commands.batch_id
     LEFT JOIN LATERAL (
         SELECT
             settled.outcome,
@@ -127,10 +134,6 @@ standing AS (
             AND quarantine.resolved_at IS NULL
         OFFSET 0 -- noqa: AM09
     ) AS parked ON TRUE
-    WHERE NOT EXISTS (
-        SELECT 1 FROM own
-        WHERE own.batch_id = dealt.batch_id AND own.is_whole
-    )
 )
 
 SELECT

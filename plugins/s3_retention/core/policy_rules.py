@@ -211,15 +211,6 @@ def _bypass_of_none(policy: RetentionPolicy) -> Iterator[Fault]:
         )
 
 
-def _keep_of_versions(policy: RetentionPolicy) -> Iterator[Fault]:
-    if policy.keep is not None and policy.versions != "current":
-        yield Fault(
-            ("keep",),
-            "ranks current objects, and the policy names versions; remove it, or write versions: noncurrent and "
-            "keep_newest_noncurrent",
-        )
-
-
 _RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]], ...] = (
     (frozenset({"source", "select"}), _unreachable_globs),
     (frozenset({"select", "keep"}), _unknown_groups),
@@ -227,6 +218,5 @@ _RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]
     (frozenset({"schedule", "window"}), _never_catches_up),
     (frozenset({"schedule", "deadline"}), _deadline_of_no_tick),
     (frozenset({"versions", "keep_newest_noncurrent"}), _noncurrent_of_none),
-    (frozenset({"versions", "keep"}), _keep_of_versions),
     (frozenset({"versions", "bypass_governance"}), _bypass_of_none),
 )

@@ -77,6 +77,14 @@ class VersionDecider:
         judged[latest[0]] = self._judge_latest(history, judged, latest[0])
         return judged
 
+    def ranked(self, history: Sequence[ListedVersion], *, now: datetime) -> Candidate | None:
+        """Give the object by which a keep rule ranks this key among others: the latest, unless it is a marker."""
+        for one in history:
+            if one.is_latest and not one.is_marker:
+                found = self._decider.candidate(one.facts, now=now)
+                return None if isinstance(found, Verdict) else found
+        return None
+
     def _aged(self, one: ListedVersion, candidate: Candidate, times: Sequence[datetime]) -> Judged:
         """Let a version age from when something newer came."""
         own = in_utc(one.facts.last_modified_at)

@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from s3_retention.core.policy_parts import Versions
 from s3_retention.errors import PlanRefusedError
-from s3_retention.store import plan_candidates
+from s3_retention.store import plan_candidates, plan_kept_keys
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -64,11 +65,13 @@ def run(conn: Connection, policy: RetentionPolicy, scan: Scan, bounds: Bounds) -
 
     Raises ``PlanRefusedError`` when everything would expire and the policy does not allow it.
     """
+    # With named versions the rule has been asked already: it ranks current objects (steps/scan.py).
+    keep = policy.keep if policy.versions is Versions.CURRENT else None
     plan_candidates.decide(
         conn,
         policy=policy.name,
         policy_version=policy.version,
-        keep_latest=policy.keep.latest if policy.keep else None,
+        keep_latest=keep.latest if keep else None,
         due_from=bounds.due_from,
         ends_at=bounds.ends_at,
         interval_id=bounds.interval_id,
@@ -99,6 +102,8 @@ def store_commands(
     Of a version whose lock has ended, the row in quarantine is closed: it waits for its new command now.
     """
     plan_candidates.supersede_ripe(conn, holder=holder)
+    if policy.keep is not None and policy.versions is not Versions.CURRENT:
+        plan_kept_keys.store(conn, interval_id=interval_id, generation=generation)
     # A run is dealt at least one batch, so none may be over the limit of a run.
     batch_size = min(policy.batch.size, policy.limits.max_commands_per_run)
     chunk_size = min(MAX_CHUNK, batch_size)

@@ -9,7 +9,10 @@ from s3_retention.core.policy_parts import Versions
 from s3_retention.core.verdict import Decider
 from s3_retention.core.versions import VersionDecider
 from s3_retention.errors import PlanRefusedError
+from s3_retention.sources.read_ahead import read_ahead
 from s3_retention.sources.s3_listing import VersionSource
+from s3_retention.store import plan_kept_keys
+from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,23 +21,32 @@ if TYPE_CHECKING:
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.core.verdict import Candidate, Verdict
     from s3_retention.sources.s3_listing import CandidateSource
+    from s3_retention.store.connection import Connection
 
 
 def judged_pages(
-    source: CandidateSource, policy: RetentionPolicy, now: datetime
+    conn: Connection, source: CandidateSource, policy: RetentionPolicy, now: datetime
 ) -> Iterator[list[Candidate | Verdict]]:
     """Judge every object, or every version where the policy names versions.
 
+    Where a keep rule goes with named versions, the objects that it ranks are taken down besides.
     Raises ``StoreError`` when the source is not complete, ``PlanRefusedError`` when it has no versions to name.
     """
     if policy.versions is Versions.CURRENT:
         candidate = Decider(policy).candidate
-        for page in source.pages():
+        for page in read_ahead(source.pages()):
             yield [candidate(facts, now=now) for facts in page]
         return
     versioned = _versioned(source, policy)
     decider = VersionDecider(policy)
-    for histories in versioned.histories():
+    if policy.keep is not None:
+        with transaction(conn):
+            plan_kept_keys.begin(conn)
+    for histories in read_ahead(versioned.histories()):
+        if policy.keep is not None:
+            currents = [decider.ranked(history, now=now) for history in histories]
+            with transaction(conn):
+                plan_kept_keys.copy(conn, [one for one in currents if one is not None])
         yield [judged for history in histories for judged in decider.decide(history, now=now)]
 
 

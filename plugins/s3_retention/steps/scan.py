@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from s3_retention.core.policy_parts import Versions
 from s3_retention.core.verdict import Verdict
 from s3_retention.errors import PlanRefusedError
 from s3_retention.steps.judge import judged_pages
-from s3_retention.store import plan_candidates, watermarks
+from s3_retention.store import plan_candidates, plan_kept_keys, watermarks
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def run(
     num_kept: Counter[str] = Counter()
     with transaction(conn):
         plan_candidates.begin(conn)
-    for page in judged_pages(source, policy, now):
+    for page in judged_pages(conn, source, policy, now):
         num_scanned += len(page)
         candidates = []
         for judged in page:
@@ -60,6 +61,9 @@ def run(
         heartbeat()
         with transaction(conn):
             plan_candidates.copy(conn, candidates)
+    if policy.keep is not None and policy.versions is not Versions.CURRENT:
+        with transaction(conn):
+            num_kept["kept_latest"] += plan_kept_keys.spare(conn, keep_latest=policy.keep.latest)
     return Scan(now, num_scanned, num_kept)
 
 

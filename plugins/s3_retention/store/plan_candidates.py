@@ -65,6 +65,7 @@ def decide(
     rows whose lock has ended are held by this transaction.
     """
     for name in (
+        "widen_work_mem",
         "create_plan_open_commands",
         "create_plan_open_commands_key",
         "clear_plan_open_commands",
