@@ -285,3 +285,181 @@ def test_a_client_is_quickened_once_however_many_gateways_it_has(world: World) -
     for event in ("before-parse.s3.ListObjectsV2", "before-parse.s3.DeleteObjects"):
         ours = [one for one in handlers.prefix_search(event) if one.__module__ == parsing.__name__]
         assert len(ours) == len(set(ours)) > 0
+
+
+# Uniform runs ---------------------------------------------------------------------------------------------
+# Each is a text as it stands in the XML: plain, by a reference, or such as no reader may take as it is.
+COMMON_TEXTS = [
+    "exports/a.json",
+    "&#34;d41d8&#34;",
+    "&quot;d4&quot;",
+    "a&amp;b &lt;c&gt;",
+    "",
+    " a  b ",
+    "]]",
+    "é😀",
+]
+WELL_WRITTEN = [
+    *COMMON_TEXTS,
+    *["&#xD;", "&#13;", "&#10;", "&#9;", "\t", "\n", "&#65;", "&#x41;", "&#x1F600;", "&apos;", "]]&gt;"],
+    *["&amp;quot;", "&amp;#34;", "&#38;quot;", "&#0000065;", "&#00000000065;", "a>b", "'\""],
+    *["\x7f", "\x85", "\ufdd0", "\U0001fffe"],
+]
+ODDLY_WRITTEN = [
+    *["\r", "\r\n", "]]>", "&", "&;", "&#;", "&#x;", "&#X41;", "&LT;", "&unknown;", "&amp", "&#34"],
+    *["&#0;", "&#1;", "&#xFFFE;", "&#xD800;", "&#x110000;", "&#9999999;"],
+    *["\x00", "\x01", "\x1f", "\ufffe", "\uffff"],
+    *["<![CDATA[x]]>", "<!-- c -->", "<b/>", "<b>x</b>", "<?p i?>"],
+]
+USUAL = ("Key", "LastModified", "ETag", "Size", "StorageClass")
+FIT = {"LastModified": times, "Size": numbers | st.sampled_from(["", "x", " 7 ", "1_0", "٣"])}
+names = st.lists(
+    st.sampled_from([*USUAL, "ChecksumType", "Owner", "Unknown", "Key"]), min_size=1, max_size=7, unique=True
+) | st.lists(st.sampled_from(["Key", "Size", "Owner", "VersionId"]), min_size=1, max_size=4)
+
+
+def written(children: list[tuple[str, str]], tag: str = "Contents") -> str:
+    """An entry of these children, whose texts stand there as they are."""
+    return f"<{tag}>{''.join(f'<{name}>{text}</{name}>' for name, text in children)}</{tag}>"
+
+
+@st.composite
+def uniform_runs(draw: st.DrawFn, tag: str = "Contents") -> str:
+    """1 to 40 entries with the same tags in the same order; the texts of some are odd."""
+    order = draw(names)
+    odd = draw(st.sampled_from([COMMON_TEXTS, WELL_WRITTEN, [*WELL_WRITTEN, *ODDLY_WRITTEN]]))
+    texts_of = {name: FIT.get(name, st.sampled_from(odd)) for name in order}
+    texts_of |= (
+        {"Owner": st.just("<ID>i</ID><DisplayName>d&amp;</DisplayName>")} if draw(st.booleans()) else {}
+    )
+    row = st.tuples(*(texts_of[name].map(partial(lambda name, text: (name, text), name)) for name in order))
+    # A few rows, over and over: what matters is the first, the last and any that is odd.
+    few = draw(st.lists(row, min_size=1, max_size=4))
+    num_entries = draw(st.integers(1, 40))
+    return "".join(written(list(few[place % len(few)]), tag) for place in range(num_entries))
+
+
+wrappings = st.sampled_from(
+    [
+        *["{}"] * 6,
+        "<Name>b</Name>{}<IsTruncated>false</IsTruncated>",
+        "<Wrap>{}</Wrap>",
+        "<!-- {} -->",
+        "<![CDATA[{}]]>",
+        "<?p {}?>",
+        "{}<!-- after -->",
+        "{}\n",
+        "\r\n{}",
+        "text {} text",
+        "{}<Contents/>",
+        "<Contents></Contents>{}",
+        "{0}\n{0}",
+        "{0}<Prefix/>{0}",
+        "{0}<Wrap>{0}</Wrap>",
+        "<Wrap>{0}</Wrap>{0}",
+        "<Contents>{}</Contents>",
+        "<Prefix a='&gt;Contents'>p</Prefix>{}",
+        '{}<c:Contents xmlns:c="o"><Key>z</Key></c:Contents>',
+        '<Wrap xmlns="o">{}</Wrap>',
+    ]
+)
+openings = st.sampled_from(
+    [
+        *[""] * 4,
+        '<?xml version="1.0" encoding="UTF-8"?>\n',
+        '<?xml version="1.0" encoding="utf-8"?>',
+        '<?xml version="1.1"?>',
+        "<?xml version='1.0'?>",
+        '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>',
+        '<?xml version="1.0" encoding="ISO-8859-1"?>',
+        ' <?xml version="1.0"?>',
+        "<!DOCTYPE a>",
+        '<!DOCTYPE a [<!ENTITY lt "x">]>',
+        "\ufeff",
+        "<!-- c -->",
+    ]
+)
+
+
+@given(openings, spaces, wrappings, uniform_runs(), st.sampled_from(["utf-8"] * 8 + ["latin-1", "utf-16"]))
+def test_any_uniform_run_of_a_listing_is_read_as_botocore_reads_it(
+    opening: str, space: str, wrapping: str, run: str, encoding: str
+) -> None:
+    body = f"{opening}<ListBucketResult{space}>{wrapping.format(run)}</ListBucketResult>"
+    same("ListObjectsV2", body.encode(encoding, errors="xmlcharrefreplace"))
+
+
+@given(openings, spaces, wrappings, uniform_runs("Deleted"), uniform_runs("Error"))
+def test_any_uniform_run_of_an_answer_to_a_delete_is_read_as_botocore_reads_it(
+    opening: str, space: str, wrapping: str, gone: str, failed: str
+) -> None:
+    wrapped = wrapping.replace("Contents", "Deleted").format(gone)
+    same("DeleteObjects", f"{opening}<DeleteResult{space}>{wrapped}{failed}</DeleteResult>".encode())
+
+
+@given(
+    st.binary(max_size=8)
+    | st.sampled_from([b"\xed\xa0\x80", b"\xc0\x80", b"\xef\xbf\xbe", b"\xf4\x90\x80\x80"])
+)
+def test_bytes_that_are_no_text_are_read_as_botocore_reads_them(odd: bytes) -> None:
+    entries = b"<Contents><Key>a</Key></Contents><Contents><Key>" + odd + b"</Key></Contents>"
+    same("ListObjectsV2", b"<ListBucketResult>" + entries + b"</ListBucketResult>")
+
+
+@pytest.mark.parametrize("odd", [*WELL_WRITTEN, *ODDLY_WRITTEN])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_text_in_any_entry_of_a_run_is_read_as_botocore_reads_it(odd: str, place: int) -> None:
+    texts = ["&quot;e&quot;"] * 3
+    texts[place] = odd
+    run = "".join(written([("Key", "k"), ("ETag", text), ("Size", "1")]) for text in texts)
+    taken = same("ListObjectsV2", f"<ListBucketResult>{run}</ListBucketResult>".encode())
+    assert taken or odd in ODDLY_WRITTEN
+
+
+@pytest.fixture
+def no_slow_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry that is read by the XML parser fails the test."""
+
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("an entry was read the slow way")
+
+    monkeypatch.setattr(parsing, "_read", refuse)
+
+
+@pytest.mark.usefixtures("no_slow_reading")
+def test_a_usual_page_is_read_by_the_pattern_of_its_first_entry() -> None:
+    first = [("LastModified", WELL_FORMED[0]), ("ETag", "&#34;e&#34;")]
+    last = ("Owner", "<ID>i</ID><DisplayName>d</DisplayName>")
+    run = "".join(written([("Key", f"a&amp;é{n}"), *first, ("Size", str(n)), last]) for n in range(1000))
+    head = f'<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="{NAMESPACE}"><Name>b</Name>'
+    body = f"{head}{run}</ListBucketResult>"
+    assert same("ListObjectsV2", body.encode())
+    parsed, _ = parse("ListObjectsV2", body.encode(), is_quick=True)
+    assert parsed["Contents"][999]["Key"] == "a&é999"
+    assert parsed["Contents"][999]["Size"] == 999
+    gone = "".join(written([("Key", f"k{n}"), ("DeleteMarker", "true")], "Deleted") for n in range(1000))
+    assert same("DeleteObjects", f'<DeleteResult xmlns="{NAMESPACE}">{gone}</DeleteResult>'.encode())
+
+
+@pytest.mark.usefixtures("no_slow_reading")
+def test_a_page_of_a_real_server_is_read_by_the_pattern_of_its_first_entry(world: World) -> None:
+    keys = {f"exports/{name}.json" for name in ("a", "b & c", "é", "<x>", '"q"', "+ %41")}
+    world.put(*keys)
+    (page,) = world.gateway.list_pages(world.bucket, "exports/")
+    assert {one.ref.key for one in page} == keys
+    assert [outcome.kind.value for outcome in world.gateway.delete_chunk(page)] == ["deleted"] * len(keys)
+    assert world.keys() == set()
+
+
+def test_what_the_pattern_may_not_read_is_read_the_slow_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Any] = []
+
+    def read(*given: Any) -> dict[str, str]:
+        found.append(given)
+        return {"Key": "seen"}
+
+    monkeypatch.setattr(parsing, "_read", read)
+    body = "<ListBucketResult><Contents><Key>a</Key></Contents>\n<Contents><Key>b</Key></Contents></ListBucketResult>"
+    parsed, is_taken = parse("ListObjectsV2", body.encode(), is_quick=True)
+    assert is_taken
+    assert (len(found), parsed["Contents"]) == (2, [{"Key": "seen"}] * 2)

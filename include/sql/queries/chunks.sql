@@ -5,8 +5,9 @@ WHERE chunks.batch_id = %(batch_id)s AND chunks.closed_at IS NULL
 ORDER BY chunks.chunk_number;
 
 -- name: load_unfinished_commands
--- The anti-join with which every delivery begins: planned, and neither settled nor in quarantine. Under the
--- first fence of a batch nothing can be: only a claim or a sweep settles or parks, and each raises the fence.
+-- The anti-join with which every delivery begins: planned, and neither settled nor in quarantine. While the
+-- first fence of a batch stands, nothing can be: only a claim or a sweep settles or parks, and each raises
+-- it. The batch is asked for it, too: a worker that stood still does not know that it was swept meanwhile.
 -- The chunk as it is, with the places of what is unfinished in it and their two ids, 64 bytes each: a row for
 -- each command would cost the worker more than the delete.
 SELECT
@@ -27,6 +28,7 @@ SELECT
     todo.failed_places,
     todo.attempts
 FROM s3_retention.chunks
+INNER JOIN s3_retention.batches ON chunks.batch_id = batches.batch_id
 CROSS JOIN
     LATERAL (
         SELECT
@@ -43,7 +45,7 @@ CROSS JOIN
         WHERE
             planned.chunk_id = chunks.chunk_id
             AND (
-                %(is_first)s::boolean
+                (%(fence)s::bigint = 1 AND batches.fence = 1)
                 OR planned.place IN (
                     SELECT unfinished.place FROM s3_retention.unfinished_commands AS unfinished
                     WHERE unfinished.chunk_id = %(chunk_id)s

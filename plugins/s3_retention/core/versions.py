@@ -57,14 +57,16 @@ class VersionDecider:
           after that second.
         - The latest is kept, or goes with its whole history, due with the last of it, and stays where a part stays.
         - A delete marker that is the latest goes when no version lies beneath it: else it would bring that back.
-        - Where not exactly one entry is the latest, the listing has a gap, and everything is kept.
+        - Where not exactly one entry is the latest, the listing has a gap, and everything is kept. So it is where the
+          latest is listed again as one that is not: something came while the store was listing.
         """
         judged = [
             (self._of_markers if one.is_marker else self._decider).candidate(one.facts, now=now)
             for one in history
         ]
         latest = [place for place, one in enumerate(history) if one.is_latest]
-        if len(latest) != 1:
+        others = {one.facts.ref for one in history if not one.is_latest}
+        if len(latest) != 1 or history[latest[0]].facts.ref in others:
             return [one if isinstance(one, Verdict) else NO_LATEST for one in judged]
         newest = _newest_noncurrent(history, self._num_newest)
         times = sorted({in_utc(one.facts.last_modified_at) for one in history})
@@ -112,8 +114,9 @@ class VersionDecider:
 def _newest_noncurrent(history: Sequence[ListedVersion], num: int) -> set[int]:
     """Give the places of the newest versions that are not the latest; of one time, those that are listed first.
 
-    Delete markers do not count: to keep one keeps no data.
+    Delete markers do not count: to keep one keeps no data. A version that a store lists twice counts once.
     """
     places = [place for place, one in enumerate(history) if not one.is_latest and not one.is_marker]
     places.sort(key=lambda place: in_utc(history[place].facts.last_modified_at), reverse=True)
-    return set(places[:num])
+    newest = set(list(dict.fromkeys(history[place].facts.ref for place in places))[:num])
+    return {place for place in places if history[place].facts.ref in newest}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from s3_retention.core.outcome import FailureClass, Outcome
-from s3_retention.s3.answers import STORE_ERRORS, outcome_of_error
+from s3_retention.s3.answers import STORE_ERRORS, clock_of, outcome_of_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,6 +72,16 @@ def _locked(outcome: Outcome, lock: Lock) -> Outcome:
     return replace(outcome, kind=FailureClass.LOCKED, message=str(lock), not_before=lock.retain_until)
 
 
+def _lock(mode: str | None, until: datetime | None, hold: str | None, at: datetime | None) -> Lock:
+    """Make a lock of what an answer shows; ``at`` is the store's clock, None where it tells none.
+
+    A retention is shown for ever, and holds nothing from its end on.
+    """
+    has_ended = until is not None and at is not None and until <= at
+    is_held = hold == "ON"
+    return Lock(is_held=is_held) if has_ended else Lock(mode, until, is_held)
+
+
 @dataclass(slots=True)
 class _Looks:
     """The looks at the versions of one chunk; what the store refuses once is not asked for again."""
@@ -82,17 +92,16 @@ class _Looks:
     def at(self, ref: ObjectRef) -> Lock:
         """Look at one version; a lock that is none where nothing is known."""
         shown = self._ask("head_object", ref)
-        lock = Lock(
-            shown.get("ObjectLockMode"),
-            shown.get("ObjectLockRetainUntilDate"),
-            shown.get("ObjectLockLegalHoldStatus") == "ON",
-        )
+        mode, until = shown.get("ObjectLockMode"), shown.get("ObjectLockRetainUntilDate")
+        lock = _lock(mode, until, shown.get("ObjectLockLegalHoldStatus"), clock_of(shown))
         if lock or not shown:
             return lock
         # A HEAD leaves out what the identity may not read of it, and each of the two has a right of its own.
-        retention = self._ask("get_object_retention", ref).get("Retention", {})
+        answer = self._ask("get_object_retention", ref)
+        retention = answer.get("Retention", {})
         hold = self._ask("get_object_legal_hold", ref).get("LegalHold", {})
-        return Lock(retention.get("Mode"), retention.get("RetainUntilDate"), hold.get("Status") == "ON")
+        mode, until = retention.get("Mode"), retention.get("RetainUntilDate")
+        return _lock(mode, until, hold.get("Status"), clock_of(answer))
 
     def _ask(self, name: str, ref: ObjectRef) -> dict[str, Any]:
         if name in self._refused:

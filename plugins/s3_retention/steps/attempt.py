@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from s3_retention.core.condition import EtagCondition, Guard
@@ -12,7 +13,7 @@ from s3_retention.core.policy_parts import Recheck
 from s3_retention.core.versions import OVER_KEPT
 from s3_retention.steps import decide_versions, probe
 from s3_retention.steps.decide_again import Delivery, decide_again
-from s3_retention.steps.retry import Attempted, Attempts, delete_with_retries
+from s3_retention.steps.retry import Attempted, delete_with_retries
 
 if TYPE_CHECKING:
     from s3_retention.core.command import DeleteCommand
@@ -64,36 +65,35 @@ def run(
         rechecks_time=policy.batch.recheck is Recheck.TIME,
         bypasses_governance=policy.bypass_governance,
     )
+    names_versions = any(command.ref.version_id is not None for command in rest)
+    anew = partial(decide_versions.run_alone, gateway, policy, now=delivery.now) if names_versions else None
     first = [command for command in rest if command.command_id not in versions.beneath]
-    done = delete_with_retries(gateway, first, guard, limits)
+    done = delete_with_retries(gateway, first, guard, limits, decide=anew)
     attempted += done.attempted
     num_failed += done.num_failed_by_class
     last = [command for command in rest if command.command_id in versions.beneath]
     if last:
-        done = _delete_last(gateway, last, versions.beneath, attempted, guard, limits)
+        bare, left = _bare_ones(last, versions.beneath, attempted)
+        # By a second look: what lay beneath is gone by what the store said, and a newer one may have come meanwhile.
+        done = delete_with_retries(gateway, bare, guard, limits, decide=anew, is_decided=False)
+        attempted += left
         attempted += done.attempted
         num_failed += done.num_failed_by_class
     return Attempt(attempted, num_failed, condition)
 
 
-def _delete_last(
-    gateway: S3Gateway,
-    commands: list[DeleteCommand],
-    beneath: dict[bytes, set[ObjectRef]],
-    attempted: list[Attempted],
-    guard: Guard,
-    limits: RetryLimits,
-) -> Attempts:
-    """Delete the latest versions under which nothing is left: an older one must not come back."""
+def _bare_ones(
+    commands: list[DeleteCommand], beneath: dict[bytes, set[ObjectRef]], attempted: list[Attempted]
+) -> tuple[list[DeleteCommand], list[Attempted]]:
+    """Give the latest versions under which nothing is left, and those that stay: an older one must not come back."""
     gone = {command.ref for command, outcome, _ in attempted if outcome.kind in _GONE}
     fault = next((outcome for _, outcome, _ in attempted if outcome.stops_batch), None)
-    is_bare = {one.command_id: fault is None and beneath[one.command_id] <= gone for one in commands}
-    bare = [command for command in commands if is_bare[command.command_id]]
-    done = delete_with_retries(gateway, bare, guard, limits)
     stays = fault or kept(OVER_KEPT.reasons[0])
-    left: list[Attempted] = [
-        (command, stays, command.num_attempts + (fault is not None))
-        for command in commands
-        if not is_bare[command.command_id]
-    ]
-    return Attempts(done.attempted + left, done.num_failed_by_class)
+    bare: list[DeleteCommand] = []
+    left: list[Attempted] = []
+    for command in commands:
+        if fault is None and beneath[command.command_id] <= gone:
+            bare.append(command)
+        else:
+            left.append((command, stays, command.num_attempts + (fault is not None)))
+    return bare, left

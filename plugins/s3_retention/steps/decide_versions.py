@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from s3_retention.core.objects import NULL_VERSION, ListedVersion
 from s3_retention.core.outcome import Final, Outcome, kept
 from s3_retention.core.verdict import Verdict
-from s3_retention.core.versions import VersionDecider
+from s3_retention.core.versions import OVER_KEPT, VersionDecider
 from s3_retention.s3.recheck import is_same_incarnation
 from s3_retention.s3.version_listing import look_at_histories
 
@@ -61,6 +61,14 @@ def run(
             elif by_ref[command.ref][0].is_latest and len(history) > 1:
                 decided.beneath[command.command_id] = by_ref.keys() - {command.ref}
     return decided
+
+
+def run_alone(
+    gateway: S3Gateway, policy: RetentionPolicy, commands: Sequence[DeleteCommand], *, now: datetime
+) -> dict[bytes, Outcome]:
+    """Decide commands of which the others of their keys are not sent with them: nothing may lie beneath a latest."""
+    decided = run(gateway, policy, commands, now)
+    return dict.fromkeys(decided.beneath, kept(OVER_KEPT.reasons[0])) | decided.outcomes
 
 
 def _decide(

@@ -46,9 +46,9 @@ def list_open(conn: Connection, *, batch_id: int) -> list[int]:
 def list_unfinished(conn: Connection, *, chunk_id: int, fence: int) -> list[DeleteCommand]:
     """List the commands of a chunk that are neither settled nor in quarantine: at most 1,000.
 
-    ``fence`` is that of the claim on its batch: nothing was, before the first one.
+    ``fence`` is that of the claim on its batch: nothing was, while the first one stands.
     """
-    row = fetch_arrays(conn, "chunks", "load_unfinished_commands", chunk_id=chunk_id, is_first=fence == 1)
+    row = fetch_arrays(conn, "chunks", "load_unfinished_commands", chunk_id=chunk_id, fence=fence)
     if row is None:
         return []
     bucket, interval_id, generation = row["bucket"], row["interval_id"], row["generation"]

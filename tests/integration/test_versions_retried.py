@@ -1,0 +1,166 @@
+"""While a delivery of named versions waits between its requests, their keys go on living: each attempt looks anew."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from s3_retention.errors import BatchStoppedError
+from tests.fakes import faulty_gateway, refusal
+from tests.integration.versioned import (
+    KEY,
+    OTHER,
+    ledger,
+    put,
+    remove,
+    set_versioning,
+    there,
+    versioned_world,
+    versions_waiting,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sandbox.moto import MotoServer
+    from tests.factories import World
+
+
+@pytest.fixture(params=["weed", "moto"])
+def versioned(request: pytest.FixtureRequest, world: World, moto: MotoServer) -> World:
+    return versioned_world(world, moto if request.param == "moto" else None)
+
+
+def busy_once(world: World, meanwhile: Callable[[], object]) -> tuple[World, list[set[str]]]:
+    """A store that is busy at the first delete, while something happens; and the versions of each request."""
+    real, seen = world.gateway.client, []
+
+    def delete_objects(**arguments: Any) -> Any:
+        seen.append({one["VersionId"] for one in arguments["Delete"]["Objects"]})
+        if len(seen) == 1:
+            meanwhile()
+            raise refusal("SlowDown", 503)
+        return real.delete_objects(**arguments)
+
+    return world.through(faulty_gateway(world.gateway, delete_objects=delete_objects)), seen
+
+
+def test_a_version_that_became_the_latest_between_two_attempts_is_kept(versioned: World) -> None:
+    first, second, third = put(versioned, KEY, "1", "2", "3")
+    older, newer = put(versioned, OTHER, "1", "2")
+    busy, seen = busy_once(versioned, lambda: remove(versioned, KEY, third))
+    busy.clean()
+    assert there(versioned) == {(KEY, second), (OTHER, newer)}
+    assert ledger(versioned) == {first: "deleted", second: "kept:current_version", older: "deleted"}
+    assert seen == [{first, second, older}, {first, older}]
+
+
+def test_a_version_that_went_between_two_attempts_is_told_so(versioned: World) -> None:
+    first, second = put(versioned, KEY, "1", "2")
+    busy, seen = busy_once(versioned, lambda: remove(versioned, KEY, first))
+    busy.clean()
+    assert there(versioned) == {(KEY, second)}
+    assert ledger(versioned) == {first: "already_absent"}
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("versioned", ["weed"], indirect=True)
+def test_a_null_version_that_was_written_again_between_two_attempts_survives(versioned: World) -> None:
+    set_versioning(versioned, "Suspended")
+    put(versioned, KEY, "older")
+    set_versioning(versioned, "Enabled")
+    put(versioned, KEY, "on top")
+
+    def write_again() -> None:
+        set_versioning(versioned, "Suspended")
+        put(versioned, KEY, "written again")
+
+    busy, _ = busy_once(versioned, write_again)
+    busy.clean()
+    assert ledger(versioned) == {"null": "changed"}
+    body = versioned.admin.get_object(Bucket=versioned.bucket, Key=KEY)["Body"].read()
+    assert body == b"written again"
+
+
+def test_a_store_that_shows_no_version_any_more_between_two_attempts_stops_the_batch(
+    versioned: World,
+) -> None:
+    first, second = put(versioned, KEY, "1", "2")
+    shown = [True]
+    busy, seen = busy_once(versioned, shown.clear)
+    real = busy.gateway.client
+
+    def list_object_versions(**arguments: Any) -> Any:
+        if not shown:
+            raise refusal("AccessDenied", 403)
+        return real.list_object_versions(**arguments)
+
+    mute = busy.through(faulty_gateway(busy.gateway, list_object_versions=list_object_versions))
+    with pytest.raises(BatchStoppedError, match="stopped by permission"):
+        mute.clean()
+    assert there(versioned) == {(KEY, first), (KEY, second)}
+    assert (len(seen), ledger(versioned), versions_waiting(versioned)) == (1, {}, {})
+    versioned.clean("run-2")
+    assert ledger(versioned) == {first: "deleted"}
+
+
+# The latest goes last -------------------------------------------------------------------------------------
+def test_a_latest_on_which_a_newer_one_was_put_before_its_turn_stays_until_it_is_due(
+    versioned: World,
+) -> None:
+    every = versioned.under(versions="all")
+    older, latest = put(every, KEY, "1", "2")
+    real = every.gateway.client
+    new: list[str] = []
+
+    def delete_objects(**arguments: Any) -> Any:
+        answer = real.delete_objects(**arguments)
+        new.extend(put(every, KEY, "3"))
+        return answer
+
+    def list_object_versions(**arguments: Any) -> Any:
+        answer = real.list_object_versions(**arguments)
+        for one in answer.get(
+            "Versions", []
+        ):  # written now by the clock of the ledger, which is 40 days ahead
+            one["LastModified"] += timedelta(days=39 if one["VersionId"] in new else 0)
+        return answer
+
+    calls = {"delete_objects": delete_objects, "list_object_versions": list_object_versions}
+    every.through(faulty_gateway(every.gateway, **calls)).clean()
+    assert ledger(every) == {older: "deleted", latest: "kept:not_due"}
+    assert there(every) == {(KEY, latest), (KEY, *new)}
+
+
+def test_a_latest_stays_where_the_store_says_deleted_of_what_lies_beneath_and_leaves_it(
+    versioned: World,
+) -> None:
+    every = versioned.under(versions="all")
+    older, latest = put(every, KEY, "1", "2")
+
+    def delete_objects(**arguments: Any) -> Any:
+        return {"Deleted": arguments["Delete"]["Objects"], "ResponseMetadata": {"HTTPStatusCode": 200}}
+
+    every.through(faulty_gateway(every.gateway, delete_objects=delete_objects)).clean()
+    assert there(every) == {(KEY, older), (KEY, latest)}
+    assert ledger(every)[latest] == "kept:over_kept_versions"
+
+
+def test_with_all_a_version_that_became_the_latest_between_two_attempts_goes_after_those_beneath(
+    versioned: World,
+) -> None:
+    every = versioned.under(versions="all")
+    first, second, third = put(every, KEY, "1", "2", "3")
+    busy, seen = busy_once(every, lambda: remove(every, KEY, third))
+    busy.clean()
+    assert ledger(every) == {
+        first: "deleted",
+        second: "kept:over_kept_versions",
+        third: "kept:over_kept_versions",
+    }
+    assert there(every) == {(KEY, second)}
+    assert seen == [{first, second}, {first}]
+    every.clean("run-2")
+    assert there(every) == set()
