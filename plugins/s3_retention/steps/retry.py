@@ -69,13 +69,15 @@ def delete_with_retries(
     pending = list(range(len(commands)))
 
     def attempt() -> _Round:
-        if decide is not None and (outcomes or not is_decided):
-            decided = decide(pending)
-            outcomes.update(decided)
-            for command_id, outcome in decided.items():
-                num_attempts[command_id] += not outcome.is_final  # a look that failed was an attempt
+        if decide is not None and (any(outcomes) or not is_decided):
+            decided = decide([commands[place] for place in pending])
+            for place in pending:
+                outcome = decided.get(commands[place].command_id)
+                if outcome is not None:
+                    outcomes[place] = outcome
+                    num_attempts[place] += not outcome.is_final  # a look that failed was an attempt
             num_failed_by_class.update(one.kind.value for one in decided.values() if not one.is_final)
-            pending[:] = [command for command in pending if command.command_id not in decided]
+            pending[:] = [place for place in pending if commands[place].command_id not in decided]
         if not pending or limits.ending.is_set():  # meanwhile: the claim may be another worker's by now
             return _Round(0)
         answers = gateway.delete_chunk([commands[place].facts for place in pending], guard=guard)
