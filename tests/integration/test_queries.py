@@ -77,7 +77,7 @@ SAMPLES = {name: value for value, names in _SAMPLES for name in names.split()}
 
 @pytest.mark.parametrize(("table", "name"), QUERIES)
 def test_each_query_is_one_that_the_writer_can_run(conn: Connection, table: str, name: str) -> None:
-    for temporary in ("candidates", "open_commands", "ripe", "decisions"):
+    for temporary in ("candidates", "open_commands", "chunks", "ripe", "decisions"):
         conn.execute(queries.query("plan_candidates", f"create_plan_{temporary}"))
     for temporary in ("currents", "kept_keys"):
         conn.execute(queries.query("plan_kept_keys", f"create_plan_{temporary}"))

@@ -217,22 +217,64 @@ FROM plan_decisions
 GROUP BY plan_decisions.reason
 ORDER BY plan_decisions.reason;
 
--- name: insert_batches
+-- name: create_plan_chunks
+-- The plan as it will be stored, before its batches are there to hold it.
+CREATE TEMPORARY TABLE IF NOT EXISTS plan_chunks (
+    chunk_place bigint NOT NULL,
+    bucket text NOT NULL,
+    keys text[] COLLATE "C" NOT NULL,
+    version_ids text[] NOT NULL,
+    etags text[] NOT NULL,
+    sizes bigint[] NOT NULL,
+    last_modified_ats timestamptz[] NOT NULL,
+    due_ats timestamptz[] NOT NULL,
+    group_keys text[] NOT NULL,
+    num_commands bigint NOT NULL,
+    num_bytes numeric NOT NULL
+) ON COMMIT PRESERVE ROWS;
+
+-- name: clear_plan_chunks
+-- A plan starts from nothing.
+TRUNCATE plan_chunks;
+
+-- name: cut_chunks
 -- The due candidates in key order, a group of a keep rule together so that its keepers are looked at once,
--- cut into chunks, and these dealt to the batches in turn: each batch spreads over the keys, and so over the
--- partitions of the store. Nothing is held in the client. The cast: small numbers are sent as smallint.
+-- cut into chunks of one row of arrays. Nothing is held in the client. The cast: small numbers are sent as
+-- smallint.
 WITH numbered AS (
     SELECT
-        plan_decisions.size,
-        (row_number() OVER place_order - 1) / %(chunk_size)s AS chunk_place,
-        (
-            SELECT ceil(count(*) / (%(chunk_size)s::numeric * %(chunks_per_batch)s))::bigint
-            FROM plan_decisions AS due
-            WHERE due.reason = 'due'
-        ) AS num_batches
+        plan_decisions.*,
+        row_number() OVER place_order - 1 AS place
     FROM plan_decisions
     WHERE plan_decisions.reason = 'due'
     WINDOW place_order AS (ORDER BY plan_decisions.group_key, plan_decisions.key, plan_decisions.version_id)
+)
+
+INSERT INTO plan_chunks (
+    chunk_place, bucket, keys, version_ids, etags, sizes, last_modified_ats, due_ats, group_keys,
+    num_commands, num_bytes
+)
+SELECT
+    numbered.place / %(chunk_size)s::bigint AS chunk_place,
+    min(numbered.bucket) AS bucket,
+    array_agg(numbered.key ORDER BY numbered.place) AS keys,
+    array_agg(numbered.version_id ORDER BY numbered.place) AS version_ids,
+    array_agg(numbered.etag ORDER BY numbered.place) AS etags,
+    array_agg(numbered.size ORDER BY numbered.place) AS sizes,
+    array_agg(numbered.last_modified_at ORDER BY numbered.place) AS last_modified_ats,
+    array_agg(numbered.due_at ORDER BY numbered.place) AS due_ats,
+    array_agg(numbered.group_key ORDER BY numbered.place) AS group_keys,
+    count(*) AS num_commands,
+    sum(numbered.size) AS num_bytes
+FROM numbered
+GROUP BY numbered.place / %(chunk_size)s::bigint;
+
+-- name: insert_batches
+-- The chunks are dealt to the batches in turn: each batch spreads over the keys, and so over the partitions
+-- of the store.
+WITH whole AS (
+    SELECT ceil(count(*) / %(chunks_per_batch)s::numeric)::bigint AS num_batches
+    FROM plan_chunks
 )
 
 INSERT INTO s3_retention.batches (
@@ -243,23 +285,15 @@ SELECT
     %(policy)s AS policy,
     %(interval_id)s AS interval_id,
     %(generation)s AS generation,
-    mod(numbered.chunk_place, numbered.num_batches) + 1 AS batch_number,
-    count(*) AS num_commands,
-    sum(numbered.size) AS num_bytes
-FROM numbered
-GROUP BY mod(numbered.chunk_place, numbered.num_batches);
+    mod(plan_chunks.chunk_place, whole.num_batches) + 1 AS batch_number,
+    sum(plan_chunks.num_commands) AS num_commands,
+    sum(plan_chunks.num_bytes) AS num_bytes
+FROM plan_chunks
+CROSS JOIN whole
+GROUP BY mod(plan_chunks.chunk_place, whole.num_batches);
 
 -- name: insert_chunks
--- Each chunk one row of arrays, in the same order as insert_batches.
-WITH numbered AS (
-    SELECT
-        plan_decisions.*,
-        row_number() OVER place_order - 1 AS place
-    FROM plan_decisions
-    WHERE plan_decisions.reason = 'due'
-    WINDOW place_order AS (ORDER BY plan_decisions.group_key, plan_decisions.key, plan_decisions.version_id)
-)
-
+-- Each chunk into its batch, as insert_batches has dealt them.
 INSERT INTO s3_retention.chunks (
     batch_id, interval_id, generation, chunk_number, bucket, keys, version_ids, etags, sizes,
     last_modified_ats, due_ats, group_keys, num_commands
@@ -268,33 +302,19 @@ SELECT
     batches.batch_id,
     batches.interval_id,
     batches.generation,
-    chunk.chunk_place + 1 AS chunk_number,
-    chunk.bucket,
-    chunk.keys,
-    chunk.version_ids,
-    chunk.etags,
-    chunk.sizes,
-    chunk.last_modified_ats,
-    chunk.due_ats,
-    chunk.group_keys,
-    chunk.num_commands
-FROM (
-    SELECT
-        numbered.place / %(chunk_size)s AS chunk_place,
-        min(numbered.bucket) AS bucket,
-        array_agg(numbered.key ORDER BY numbered.place) AS keys,
-        array_agg(numbered.version_id ORDER BY numbered.place) AS version_ids,
-        array_agg(numbered.etag ORDER BY numbered.place) AS etags,
-        array_agg(numbered.size ORDER BY numbered.place) AS sizes,
-        array_agg(numbered.last_modified_at ORDER BY numbered.place) AS last_modified_ats,
-        array_agg(numbered.due_at ORDER BY numbered.place) AS due_ats,
-        array_agg(numbered.group_key ORDER BY numbered.place) AS group_keys,
-        count(*) AS num_commands
-    FROM numbered
-    GROUP BY numbered.place / %(chunk_size)s
-) AS chunk
+    plan_chunks.chunk_place + 1 AS chunk_number,
+    plan_chunks.bucket,
+    plan_chunks.keys,
+    plan_chunks.version_ids,
+    plan_chunks.etags,
+    plan_chunks.sizes,
+    plan_chunks.last_modified_ats,
+    plan_chunks.due_ats,
+    plan_chunks.group_keys,
+    plan_chunks.num_commands
+FROM plan_chunks
 INNER JOIN s3_retention.batches
-    ON batches.batch_number = 1 + mod(chunk.chunk_place, (
+    ON batches.batch_number = 1 + mod(plan_chunks.chunk_place, (
         SELECT count(*) FROM s3_retention.batches AS dealt
         WHERE dealt.interval_id = %(interval_id)s AND dealt.generation = %(generation)s
     ))

@@ -107,16 +107,11 @@ def store_plan(
 ) -> None:
     """Write batches, chunks and keepers of everything that is due."""
     dealt = {"interval_id": interval_id, "generation": generation}
-    run(
-        conn,
-        _TABLE,
-        "insert_batches",
-        policy=policy,
-        chunk_size=chunk_size,
-        chunks_per_batch=chunks_per_batch,
-        **dealt,
-    )
-    run(conn, _TABLE, "insert_chunks", chunk_size=chunk_size, **dealt)
+    for name in ("create_plan_chunks", "clear_plan_chunks"):
+        run(conn, _TABLE, name)
+    run(conn, _TABLE, "cut_chunks", chunk_size=chunk_size)
+    run(conn, _TABLE, "insert_batches", policy=policy, chunks_per_batch=chunks_per_batch, **dealt)
+    run(conn, _TABLE, "insert_chunks", **dealt)
     run(conn, _TABLE, "insert_keepers", **dealt)
 
 
