@@ -15,6 +15,7 @@ from s3_retention.core.objects import NULL_VERSION, ListedVersion, ObjectFacts, 
 from s3_retention.core.outcome import FailureClass, Final, Outcome
 from s3_retention.errors import ListingError, ListingRefusedError
 from s3_retention.s3.answers import STORE_ERRORS, facts_of_listed, no_end_told, outcome_of_error
+from s3_retention.s3.recheck import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -61,18 +62,16 @@ def look_at_histories(gateway: S3Gateway, bucket: str, keys: Collection[str]) ->
     """Look at the whole history of each key: empty where it has none, or why the store would not say.
 
     Keys that lie close together are seen a page at a time, the others by one request each. Where the store or the
-    identity is at fault it is not asked for each of them.
+    identity is at fault it is not asked for each of them; one key that the store never shows is no such fault.
     """
     found: dict[str, History | Outcome] = {}
     wanted = set(keys)
     if len(wanted) >= MIN_SEEN_PER_PAGE:
         found |= _seen_on_pages(gateway, bucket, wanted)
-    fault: Outcome | None = None
+    faults = Faults()
     for key in sorted(wanted - found.keys()):
-        seen = fault or _look_at_one(gateway, bucket, key)
-        found[key] = seen
-        if isinstance(seen, Outcome) and (seen.stops_batch or seen.is_retried):
-            fault = replace(seen, whole_request=True)
+        seen = faults.of_all or _look_at_one(gateway, bucket, key)
+        found[key] = faults.see(seen) or seen
     return found
 
 
