@@ -6,7 +6,7 @@ import argparse
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 
@@ -26,6 +26,7 @@ LATEST, SERIES = HERE / "latest.json", HERE / "series.json"
 PLOT = REPOSITORY / "docs" / "images" / "performance.svg"
 NUM_OBJECTS, SMALL, LARGE = 100_000, 10_000, 1_000_000
 NUM_ROWS, PER_INTERVAL = 10_000_000, 100_000
+WIDTH = 120
 ROUNDS, QUICK_ROUNDS, AIRFLOW_RUNS, LISTINGS = 5, 3, 3, 3
 
 
@@ -36,21 +37,33 @@ def main() -> int:
     parser.add_argument(
         "--rounds", type=int, metavar="N", help=f"{ROUNDS} rounds, and {QUICK_ROUNDS} if quick"
     )
+    parser.add_argument(
+        "--seeds", type=Path, metavar="DIR", help="keep the filled buckets there, and use them again"
+    )
     options = parser.parse_args()
-    console = Console()
+    console = Console(width=WIDTH)
     rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
     try:
         find_rclone()
         with exit_on_signals(), temporary_folder() as folder:
-            return 0 if _measure(console, folder, rounds, is_quick=options.quick) else 1
+            at = Places(folder, (options.seeds or folder / "seeds").resolve())
+            return 0 if _measure(console, at, rounds, is_quick=options.quick) else 1
     except SandboxError as error:
         console.print(f"bench: {error}", style="red", markup=False, highlight=False)
         return 1
 
 
-def _measure(console: Console, folder: Path, rounds: int, *, is_quick: bool) -> bool:
+class Places(NamedTuple):
+    """Where the runs have their data, and where the filled buckets are."""
+
+    work: Path
+    seeds: Path
+
+
+def _measure(console: Console, at: Places, rounds: int, *, is_quick: bool) -> bool:
     console.print(f"On {show.machine()}. Each run has a server of its own, on a copy of the same data.")
-    seed = _seed(console, folder, NUM_OBJECTS)
+    folder = at.work
+    seed = _seed(console, at.seeds, NUM_OBJECTS)
     rows = []
     for row in contest.hold(seed, folder / "contest", num_rounds=rounds, is_quick=is_quick):
         _say(console, f"round {row.round_number + 1}: {row.name} took {row.wall:.1f} s")
@@ -61,8 +74,8 @@ def _measure(console: Console, folder: Path, rounds: int, *, is_quick: bool) -> 
     if is_quick:
         show.save(LATEST, SERIES, found, rows=rows)
         return show.show_figures(console, found)
-    large, sizes = _seed(console, folder, LARGE), []
-    for one in (_seed(console, folder, SMALL), seed, large):
+    large, sizes = _seed(console, at.seeds, LARGE), []
+    for one in (_seed(console, at.seeds, SMALL), seed, large):
         sizes.append(growth.measure_size(one, folder / "growth"))
         _say(
             console,
@@ -82,7 +95,7 @@ def _measure(console: Console, folder: Path, rounds: int, *, is_quick: bool) -> 
 
 def _seed(console: Console, folder: Path, num_objects: int) -> seeds.Seed:
     with console.status(f"  filling a bucket with {num_objects:,} objects ..."):
-        return seeds.make_seed(folder / f"seed-{num_objects}", num_objects)
+        return seeds.make_seed(folder / str(num_objects), num_objects)
 
 
 def _airflow(console: Console, folder: Path, seed: seeds.Seed, rows: list[Row], num_runs: int) -> Figures:

@@ -39,14 +39,14 @@ def fresh_ledger(folder: Path) -> Iterator[tuple[Ledger, int]]:
 
 def postgres_pid() -> int:
     """Find the Postgres that this process has started: the one whose parent is none. Raises ``SandboxError``."""
-    with suppress(psutil.Error):
-        found = [
-            process for process in psutil.Process().children(recursive=True) if process.name() == "postgres"
-        ]
-        pids = {process.pid for process in found}
-        for process in found:
-            if process.ppid() not in pids:
-                return process.pid
+    parent_of = {}
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # it has just ended
+            if process.name() == "postgres":
+                parent_of[process.pid] = process.ppid()
+    for pid, parent in parent_of.items():
+        if parent not in parent_of:
+            return int(pid)
     raise SandboxError("Postgres is not running")
 
 

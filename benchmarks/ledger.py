@@ -22,7 +22,8 @@ from s3_retention.store import batches, chunks, ledger_entries
 from s3_retention.store.connection import connect, transaction
 
 LEASE = timedelta(minutes=10)
-CHUNK = 1_000
+STEP = 100_000
+"""Rows between two points."""
 DONE = Outcome(Final.DELETED, request_id="18BD64E5F0B0D1C2")
 # What a plan leaves, made by the server itself: a plan of millions would be another benchmark.
 PLAN = (
@@ -79,13 +80,14 @@ def measure_ledger(folder: Path, *, num_rows: int, per_interval: int) -> Iterato
         closing(psycopg.connect(ledger.superuser_conninfo, autocommit=True)) as root,
         closing(connect(ledger.writer_conninfo)) as conn,
     ):
+        total = 0
         for number in range(num_rows // per_interval):
             run = f"run-{number}"
             batch_id = _plan(root, number, per_interval, run)
             with transaction(conn):
                 batch = batches.claim(conn, batch_id, holder=holder("delete", 0, run), lease=LEASE)
             assert batch is not None  # noqa: S101 - for the type checker
-            seconds = num_settled = 0.0
+            num_settled, seconds = 0, 0.0
             for chunk_id in chunks.list_open(conn, batch_id=batch_id):
                 settled = [
                     (one, DONE, 1)
@@ -96,10 +98,10 @@ def measure_ledger(folder: Path, *, num_rows: int, per_interval: int) -> Iterato
                     ledger_entries.settle(conn, batch, settled, chunk_id=chunk_id, lease=LEASE, is_whole=True)
                 seconds += time.monotonic() - started
                 num_settled += len(settled)
-                total = number * per_interval + int(num_settled)
-                if total % 100_000 == 0:
+                total += len(settled)
+                if total % STEP == 0:
                     yield Point(total, num_settled / seconds)
-                    seconds = num_settled = 0.0
+                    num_settled, seconds = 0, 0.0
 
 
 def _plan(root: psycopg.Connection[Any], number: int, rows: int, run: str) -> int:

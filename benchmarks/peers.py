@@ -59,7 +59,7 @@ def run_operator(server: S3Server, log: Path) -> Cost:
         "AIRFLOW_HOME": str(log.parent / "operator"),
         "AIRFLOW_CONN_BED": server.airflow_connection_uri,
     }
-    return run_program([PYTHON, "-m", "benchmarks.operator"], env, log, stdin=URI)
+    return run_program([PYTHON, "-m", "benchmarks.provider"], env, log, stdin=URI)
 
 
 def find_rclone() -> str:

@@ -9,7 +9,7 @@ Deletes what one retention policy selects: each object once, by its own command,
 | `plan_commands` | one listing, one command per due object | listing broke off, or the plan would delete everything |
 | `delete_batch` | deletes what is still as it was planned | some objects could not go: the next task takes them |
 | `quarantine_failed` | parks what did not end, with its cause | ledger away: clear it when the ledger is back |
-| `report_run` | checks the balance, closes the slice | the run does not balance, or a batch was stopped |
+| `report_run` | aborts old uploads, checks the balance, closes the slice | no balance, a stop, or uploads left |
 | `flag_missed_intervals` | flags ticks that did not run; nothing waits for it | ledger away |
 
 **Safe to do at any time:** clear any task, any mapped index or the whole run; nothing is deleted twice and nothing

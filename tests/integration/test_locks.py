@@ -159,6 +159,21 @@ def test_the_plan_after_its_time_takes_a_version_over_and_both_intervals_balance
     assert locking.value("SELECT batch_id FROM s3_retention.ledger_entries WHERE outcome = 'kept'") == 1
 
 
+def test_a_run_reports_again_in_balance_when_a_later_plan_has_taken_its_row_over(locking: World) -> None:
+    first, _ = put(locking, KEY, "1", "2")
+    retain(locking, KEY, first)
+    locking.clean()
+    locking.set_clock(AFTER)
+    # Once more by hand, for nothing: the row is that of a redrive now.
+    assert locking.redrive().is_balanced
+    locking.set_clock("clock_timestamp() + interval '300 days'")
+    locking.clean("run-2")
+    assert parked(locking)[first]["interval_id"] == 2
+    again = locking.report("run-1", interval_id=1)
+    assert (again.is_balanced, again.num_by_detail) == (True, {"kept:planned_anew": 1})
+    assert locking.report_redrive().is_balanced
+
+
 def test_a_version_that_is_still_locked_waits_once_in_the_newer_interval(locking: World) -> None:
     first, _ = put(locking, KEY, "1", "2")
     retain(locking, KEY, first)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s3_retention.errors import BatchStoppedError
 from tests.fakes import faulty_gateway, refusal
 from tests.integration.versioned import (
     KEY,
@@ -84,7 +83,7 @@ def test_a_null_version_that_was_written_again_between_two_attempts_survives(ver
     assert body == b"written again"
 
 
-def test_a_store_that_shows_no_version_any_more_between_two_attempts_stops_the_batch(
+def test_a_store_that_does_not_show_a_version_again_leaves_it_with_its_cause(
     versioned: World,
 ) -> None:
     first, second = put(versioned, KEY, "1", "2")
@@ -97,13 +96,10 @@ def test_a_store_that_shows_no_version_any_more_between_two_attempts_stops_the_b
             raise refusal("AccessDenied", 403)
         return real.list_object_versions(**arguments)
 
-    mute = busy.through(faulty_gateway(busy.gateway, list_object_versions=list_object_versions))
-    with pytest.raises(BatchStoppedError, match="stopped by permission"):
-        mute.clean()
+    busy.through(faulty_gateway(busy.gateway, list_object_versions=list_object_versions)).clean()
     assert there(versioned) == {(KEY, first), (KEY, second)}
-    assert (len(seen), ledger(versioned), versions_waiting(versioned)) == (1, {}, {})
-    versioned.clean("run-2")
-    assert ledger(versioned) == {first: "deleted"}
+    assert (len(seen), versions_waiting(versioned)) == (1, {first: "permission"})
+    assert versioned.value("SELECT num_attempts FROM s3_retention.quarantine") == 2
 
 
 # The latest goes last -------------------------------------------------------------------------------------

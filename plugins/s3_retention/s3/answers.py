@@ -151,6 +151,22 @@ def no_end_told(answer: Mapping[str, Any]) -> Outcome:
     )
 
 
+def is_empty(answer: Mapping[str, Any]) -> bool:
+    """Say whether a 200 came without a body, which botocore reads like one that says nothing."""
+    return bool(answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-length") == "0")
+
+
+def nothing_said(answer: Mapping[str, Any]) -> Outcome:
+    """The outcome of a 200 without a body."""
+    return Outcome(
+        FailureClass.UNKNOWN,
+        code="EmptyAnswer",
+        message="the store answered 200 without a body",
+        request_id=request_id_of(answer),
+        whole_request=True,
+    )
+
+
 def facts_of_listed(bucket: str, prefix: str, entry: dict[str, Any], answer: dict[str, Any]) -> ObjectFacts:
     """Read one entry of a page. Raises ``ListingError`` for a key that was not asked for, or an entry that is none."""
     key, etag, size, modified_at = (entry.get(name) for name in ("Key", "ETag", "Size", "LastModified"))
@@ -175,15 +191,8 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
     A 200 without a body says nothing of any key: the store is at fault, or something before it, and no object is.
     """
     request_id = request_id_of(answer)
-    if answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-length") == "0":
-        nothing_said = Outcome(
-            FailureClass.UNKNOWN,
-            code="EmptyAnswer",
-            message="the store answered 200 without a body",
-            request_id=request_id,
-            whole_request=True,
-        )
-        return [nothing_said] * len(targets)
+    if is_empty(answer):
+        return [nothing_said(answer)] * len(targets)
     # Some stores send an empty VersionId where there is none.
     asked = {(facts.ref.key, facts.ref.version_id) for facts in targets}
     deleted = {

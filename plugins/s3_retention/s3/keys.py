@@ -18,11 +18,14 @@ _NOT_CARRIED = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 def xml_can_carry(key: str) -> bool:
     """Say whether a key may go into a DeleteObjects request with others."""
-    return _NOT_CARRIED.search(key) is None
+    # What can be printed holds no control character, half of a pair or noncharacter; most keys can.
+    return key.isprintable() or _NOT_CARRIED.search(key) is None
 
 
 def is_sendable(key: str) -> bool:
     """Say whether any request can name a key: S3's are UTF-8, which has no lone surrogates (RFC 3629 section 3)."""
+    if key.isascii():
+        return True
     try:
         key.encode()
     except UnicodeEncodeError:

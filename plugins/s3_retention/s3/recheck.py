@@ -39,12 +39,13 @@ class Faults:
         if not isinstance(found, Outcome) or found.is_final:
             self._num_failed = 0
             return None
-        self._num_failed = self._num_failed + 1 if found.is_retried else 0
-        is_busy = found.kind is FailureClass.THROTTLED
-        if found.stops_batch or is_busy or self._num_failed >= MAX_FAILED_LOOKS:
+        # An answer that was not given says nothing of a request that names others, too.
+        alone = replace(found, whole_request=False)
+        self._num_failed = self._num_failed + 1 if alone.is_retried else 0
+        is_busy = alone.kind is FailureClass.THROTTLED
+        if self.of_all is None and (alone.stops_batch or is_busy or self._num_failed >= MAX_FAILED_LOOKS):
             self.of_all = replace(found, whole_request=True)
-            return self.of_all
-        return replace(found, whole_request=False) if found.is_retried else found
+        return self.of_all or alone
 
 
 Part = dict[int, Outcome | None]

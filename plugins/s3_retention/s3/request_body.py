@@ -7,6 +7,7 @@ what botocore would have sent.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -49,10 +50,12 @@ def _written(objects: list[dict[str, str]]) -> str:
     plain = "".join(text for one in objects for text in one.values())
     if any(special in plain for special in _SPECIAL):
         objects = [{name: _escape(text) for name, text in one.items()} for one in objects]
-    return "".join(
-        f"<Object>{''.join(f'<{name}>{text}</{name}>' for name, text in one.items())}</Object>"
-        for one in objects
-    )
+    return "".join([_template(tuple(one)) % tuple(one.values()) for one in objects])
+
+
+@lru_cache(maxsize=16)
+def _template(names: tuple[str, ...]) -> str:
+    return f"<Object>{''.join(f'<{name}>%s</{name}>' for name in names)}</Object>"
 
 
 def _escape(text: str) -> str:

@@ -14,7 +14,14 @@ from urllib.parse import unquote_plus
 from s3_retention.core.objects import NULL_VERSION, ListedVersion, ObjectFacts, Versioning
 from s3_retention.core.outcome import FailureClass, Final, Outcome
 from s3_retention.errors import ListingError, ListingRefusedError
-from s3_retention.s3.answers import STORE_ERRORS, facts_of_listed, no_end_told, outcome_of_error
+from s3_retention.s3.answers import (
+    STORE_ERRORS,
+    facts_of_listed,
+    is_empty,
+    no_end_told,
+    nothing_said,
+    outcome_of_error,
+)
 from s3_retention.s3.recheck import Faults
 
 if TYPE_CHECKING:
@@ -89,9 +96,11 @@ def ask_versioning(gateway: S3Gateway, bucket: str) -> Versioning:
 
     def ask() -> dict[str, Any] | Outcome:
         try:
-            return dict(gateway.client.get_bucket_versioning(Bucket=bucket))
+            answer = dict(gateway.client.get_bucket_versioning(Bucket=bucket))
         except STORE_ERRORS as error:
             return outcome_of_error(error, whole_request=True)
+        # A 200 without a body reads like a bucket that never had versions.
+        return nothing_said(answer) if is_empty(answer) else answer
 
     answer = gateway.limits.retrying(_may_pass)(ask)
     if isinstance(answer, Outcome):

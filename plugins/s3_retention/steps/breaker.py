@@ -71,13 +71,14 @@ class Delivered:
 
     def count(self, outcomes: Iterable[Outcome]) -> None:
         """Count what came of some objects. The first thing that stops the batch is the one that is told."""
-        for outcome in outcomes:
+        # Most of an answer is one and the same value: it is looked at once.
+        for outcome, num in _tally(outcomes):
             if outcome.is_final:
-                self.num_by_outcome[outcome.kind.value] += 1
+                self.num_by_outcome[outcome.kind.value] += num
                 continue
-            self.num_failed += 1
-            self.num_retryable += outcome.is_retried
-            self.num_denied += outcome.kind is FailureClass.PERMISSION
+            self.num_failed += num
+            self.num_retryable += num * outcome.is_retried
+            self.num_denied += num * (outcome.kind is FailureClass.PERMISSION)
             if outcome.stops_batch or outcome.whole_request:
                 self.stop = self.stop or _stop_of(outcome)
         self.stop = self.stop or self._too_many_denied()
@@ -92,6 +93,13 @@ class Delivered:
             f"{self.num_denied:,} of {self.num_answered:,} objects were denied, which is more than "
             f"limits.max_denied_share = {self.max_denied_share}: the rights of the identity are to be looked at",
         )
+
+
+def _tally(outcomes: Iterable[Outcome]) -> list[tuple[Outcome, int]]:
+    """Count equal values by what they are, not by what they say: in the order in which they came."""
+    values = list(outcomes)
+    first = {id(one): one for one in values}
+    return [(first[which], num) for which, num in Counter(map(id, values)).items()]
 
 
 def _stop_of(outcome: Outcome) -> Stop:

@@ -63,38 +63,40 @@ def delete_with_retries(
     those that were not tried, since the delivery is to end, not at all. A fault of the store or the identity ends the
     attempts at once.
     """
-    outcomes: dict[bytes, Outcome] = {}
-    num_attempts = {command.command_id: command.num_attempts for command in commands}
+    outcomes: list[Outcome | None] = [None] * len(commands)
+    num_attempts = [command.num_attempts for command in commands]
     num_failed_by_class: Counter[str] = Counter()
-    pending = list(commands)
+    pending = list(range(len(commands)))
 
     def attempt() -> _Round:
-        if decide is not None and (outcomes or not is_decided):
-            decided = decide(pending)
-            outcomes.update(decided)
-            for command_id, outcome in decided.items():
-                num_attempts[command_id] += not outcome.is_final  # a look that failed was an attempt
+        if decide is not None and (any(outcomes) or not is_decided):
+            decided = decide([commands[place] for place in pending])
+            for place in pending:
+                outcome = decided.get(commands[place].command_id)
+                if outcome is not None:
+                    outcomes[place] = outcome
+                    num_attempts[place] += not outcome.is_final  # a look that failed was an attempt
             num_failed_by_class.update(one.kind.value for one in decided.values() if not one.is_final)
-            pending[:] = [command for command in pending if command.command_id not in decided]
+            pending[:] = [place for place in pending if commands[place].command_id not in decided]
         if not pending or limits.ending.is_set():  # meanwhile: the claim may be another worker's by now
             return _Round(0)
-        answers = gateway.delete_chunk([command.facts for command in pending], guard=guard)
-        for command, outcome in zip(pending, answers, strict=True):
-            outcomes[command.command_id] = outcome
-            num_attempts[command.command_id] += 1
+        answers = gateway.delete_chunk([commands[place].facts for place in pending], guard=guard)
+        for place, outcome in zip(pending, answers, strict=True):
+            outcomes[place] = outcome
+            num_attempts[place] += 1
         num_failed_by_class.update(outcome.kind.value for outcome in answers if not outcome.is_final)
         if any(outcome.stops_batch for outcome in answers):
             return _Round(0)
-        pending[:] = [command for command in pending if outcomes[command.command_id].is_retried]
+        pending[:] = [place for place, outcome in zip(pending, answers, strict=True) if outcome.is_retried]
         return _Round(len(pending), max(outcome.retry_after for outcome in answers))
 
     if commands:
         limits.retrying(lambda done: bool(done.num_pending))(attempt)
     return Attempts(
         [
-            (command, outcome, num_attempts[command.command_id])
-            for command in commands
-            if (outcome := outcomes.get(command.command_id)) is not None
+            (command, outcome, num)
+            for command, outcome, num in zip(commands, outcomes, num_attempts, strict=True)
+            if outcome is not None
         ],
         num_failed_by_class,
     )
