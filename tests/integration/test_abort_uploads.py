@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -35,9 +36,20 @@ def uploading(request: pytest.FixtureRequest, world: World, moto: MotoServer) ->
         client.create_bucket(Bucket=bucket)
         world = replace(world, admin=client, gateway=S3Gateway(client, NO_WAIT), bucket=bucket)
     world.set_clock(IN_40_DAYS)
-    aborting = world.under(abort_incomplete_after="7d")
+    aborting = world.through(timeless(world.gateway)).under(abort_incomplete_after="7d")
     aborting.claim()
     return aborting
+
+
+def timeless(gateway: S3Gateway) -> S3Gateway:
+    """A store that tells no time: the clock of the ledger is a test's own."""
+
+    def list_multipart_uploads(**arguments: Any) -> Any:
+        answer = gateway.client.list_multipart_uploads(**arguments)
+        answer["ResponseMetadata"]["HTTPHeaders"].pop("date")
+        return answer
+
+    return faulty_gateway(gateway, list_multipart_uploads=list_multipart_uploads)
 
 
 def begin(world: World, *keys: str) -> dict[str, str]:
@@ -232,6 +244,47 @@ def test_a_listing_that_breaks_off_is_told_and_what_was_aborted_by_then_is_writt
     with pytest.raises(error):
         abort(claimed.through(store))
     assert "u1" in {row["upload_id"] for row in claimed.rows(ROWS)}
+
+
+@pytest.mark.parametrize("missing", ["Key", "UploadId", "Initiated"])
+def test_an_upload_of_which_a_part_is_not_told_is_a_fault_of_the_listing(
+    claimed: World, missing: str
+) -> None:
+    some = {name: value for name, value in upload(1).items() if name != missing}
+    store = fake_gateway(list_multipart_uploads=lambda **_: answer(some))
+    with pytest.raises(ListingError, match=r"named an upload without a key, an id and a time"):
+        abort(claimed.through(store))
+
+
+def test_an_upload_that_is_listed_twice_is_aborted_once(claimed: World) -> None:
+    aborted: list[str] = []
+
+    def abort_one(**arguments: Any) -> Any:
+        if arguments["UploadId"] in aborted:
+            raise refusal("NoSuchUpload", 404)
+        aborted.append(arguments["UploadId"])
+        return {"ResponseMetadata": {}}
+
+    twice = answer(upload(1), upload(1), upload(2))
+    store = fake_gateway(list_multipart_uploads=lambda **_: twice, abort_multipart_upload=abort_one)
+    assert abort(claimed.through(store)) == AbortResult(num_aborted=2)
+    assert [row["outcome"] for row in claimed.rows(ROWS)] == ["aborted"] * 2
+
+
+def test_a_ledger_whose_clock_is_ahead_of_the_stores_aborts_nothing_that_is_young(world: World) -> None:
+    young = world.under(abort_incomplete_after="7d")
+    young.set_clock(IN_40_DAYS)
+    young.claim()
+    begin(young, KEY)
+    assert abort(young) == AbortResult()
+    assert unfinished(young) == {KEY}
+
+
+def test_a_store_whose_clock_is_ahead_of_the_ledgers_aborts_nothing_that_is_young(claimed: World) -> None:
+    told = answer(upload(1) | {"Initiated": datetime.now(UTC) - timedelta(days=6)})
+    ahead = datetime.now(UTC) + timedelta(days=40)
+    told["ResponseMetadata"] = {"HTTPHeaders": {"date": format_datetime(ahead, usegmt=True)}}
+    assert abort(claimed.through(fake_gateway(list_multipart_uploads=lambda **_: told))) == AbortResult()
 
 
 def test_a_key_that_the_store_cannot_write_is_left_alone(claimed: World) -> None:

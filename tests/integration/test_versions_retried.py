@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s3_retention.errors import BatchStoppedError
+from s3_retention.core.condition import Guard
+from s3_retention.s3.limits import RetryLimits
+from s3_retention.steps import decide_versions
+from s3_retention.steps.retry import delete_with_retries
+from s3_retention.store import chunks
 from tests.fakes import faulty_gateway, refusal
 from tests.integration.versioned import (
     KEY,
@@ -84,7 +90,7 @@ def test_a_null_version_that_was_written_again_between_two_attempts_survives(ver
     assert body == b"written again"
 
 
-def test_a_store_that_shows_no_version_any_more_between_two_attempts_stops_the_batch(
+def test_a_store_that_does_not_show_a_version_again_leaves_it_with_its_cause(
     versioned: World,
 ) -> None:
     first, second = put(versioned, KEY, "1", "2")
@@ -97,13 +103,38 @@ def test_a_store_that_shows_no_version_any_more_between_two_attempts_stops_the_b
             raise refusal("AccessDenied", 403)
         return real.list_object_versions(**arguments)
 
-    mute = busy.through(faulty_gateway(busy.gateway, list_object_versions=list_object_versions))
-    with pytest.raises(BatchStoppedError, match="stopped by permission"):
-        mute.clean()
+    busy.through(faulty_gateway(busy.gateway, list_object_versions=list_object_versions)).clean()
     assert there(versioned) == {(KEY, first), (KEY, second)}
-    assert (len(seen), ledger(versioned), versions_waiting(versioned)) == (1, {}, {})
-    versioned.clean("run-2")
-    assert ledger(versioned) == {first: "deleted"}
+    assert (len(seen), versions_waiting(versioned)) == (1, {first: "permission"})
+    assert versioned.value("SELECT num_attempts FROM s3_retention.quarantine") == 2
+
+
+def test_a_delivery_that_is_to_end_while_it_waits_looks_at_nothing_again(versioned: World) -> None:
+    put(versioned, KEY, "1", "2")
+    (batch,) = versioned.planned().batches
+    asked: list[str] = []
+    ending = Event()
+
+    def note(**_: Any) -> Any:
+        asked.append("list")
+        raise AssertionError
+
+    def delete_objects(**_: Any) -> Any:
+        asked.append("delete")
+        ending.set()
+        raise refusal("SlowDown", 503)
+
+    (chunk_id,) = chunks.list_open(versioned.conn, batch_id=batch.batch_id)
+    commands = chunks.list_unfinished(versioned.conn, chunk_id=chunk_id, fence=1)
+    gateway = faulty_gateway(versioned.gateway, delete_objects=delete_objects, list_object_versions=note)
+    anew = partial(decide_versions.run_alone, gateway, versioned.policy, now=datetime.now(timezone.utc))
+    limits = RetryLimits(sleep=lambda _: None, ending=ending)
+    done = delete_with_retries(gateway, commands, Guard(), limits, decide=anew)
+    assert [outcome.kind.value for _, outcome, _ in done.attempted] == ["throttled"]
+    assert (
+        delete_with_retries(gateway, commands, Guard(), limits, decide=anew, is_decided=False).attempted == []
+    )
+    assert asked == ["delete"]
 
 
 # The latest goes last -------------------------------------------------------------------------------------

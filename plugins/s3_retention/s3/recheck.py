@@ -6,7 +6,7 @@ deleted before the next one is looked at, so that the time between look and dele
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os.path import commonprefix
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,28 @@ MAX_LOOKS = 50
 """HEADs after which what they found is deleted."""
 MAX_FAILED_LOOKS = 3
 """HEADs in a row without an answer after which the others are not sent: one bad key must not look like a bad store."""
+
+
+@dataclass(slots=True)
+class Faults:
+    """Tells a store at fault, which is not asked again, from a thing that it never shows, over looks one by one."""
+
+    of_all: Outcome | None = None
+    _num_failed: int = 0
+
+    def see(self, found: object) -> Outcome | None:
+        """Give what a look failed with, as a fault of the store or of the one thing alone; None where it found it."""
+        if not isinstance(found, Outcome) or found.is_final:
+            self._num_failed = 0
+            return None
+        # An answer that was not given says nothing of a request that names others, too.
+        alone = replace(found, whole_request=False)
+        self._num_failed = self._num_failed + 1 if alone.is_retried else 0
+        is_busy = alone.kind is FailureClass.THROTTLED
+        if self.of_all is None and (alone.stops_batch or is_busy or self._num_failed >= MAX_FAILED_LOOKS):
+            self.of_all = replace(found, whole_request=True)
+        return self.of_all or alone
+
 
 Part = dict[int, Outcome | None]
 """Places of targets: None where the object is still as planned, else what became of it."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from s3_retention.core.objects import Upload
 from s3_retention.core.outcome import Final, Outcome
 from s3_retention.errors import ListingError, ListingRefusedError
-from s3_retention.s3.answers import STORE_ERRORS, no_end_told, outcome_of_error, request_id_of
+from s3_retention.s3.answers import STORE_ERRORS, clock_of, no_end_told, outcome_of_error, request_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,8 +19,12 @@ _MARKERS = (("NextKeyMarker", "KeyMarker"), ("NextUploadIdMarker", "UploadIdMark
 _GONE = "NoSuchUpload"
 
 
-def list_uploads(gateway: S3Gateway, bucket: str, prefix: str) -> Iterator[list[Upload]]:
+def list_uploads(
+    gateway: S3Gateway, bucket: str, prefix: str
+) -> Iterator[tuple[list[Upload], datetime | None]]:
     """List the unfinished uploads under a prefix, a page of up to 1,000 at a time, in the store's own order.
+
+    With each page comes the clock of the store, None where it tells none.
 
     Keys are asked for as they are: SeaweedFS says that it has encoded them, and has not. Each page is asked for by the
     markers that the store gave and by no other: SeaweedFS gives no key, and loses uploads when it is given one.
@@ -35,12 +40,13 @@ def list_uploads(gateway: S3Gateway, bucket: str, prefix: str) -> Iterator[list[
                 f"listing the unfinished uploads of s3://{bucket}/{prefix} broke off with {answer.code} "
                 f"({answer.kind.value}): {answer.message or 'the store gave no message'}"
             )
-        page = [Upload(one["Key"], one["UploadId"], one["Initiated"]) for one in answer.get("Uploads", [])]
+        # One that a page names twice is one.
+        page = list(dict.fromkeys(_upload(bucket, prefix, one) for one in answer.get("Uploads", [])))
         if any(not upload.key.startswith(prefix) for upload in page):
             raise ListingError(
                 f"listing the unfinished uploads of s3://{bucket}/{prefix} named another prefix's"
             )
-        yield page
+        yield page, clock_of(answer)
         if not answer["IsTruncated"]:
             return
         last, markers = markers, {ours: answer[theirs] for theirs, ours in _MARKERS if answer.get(theirs)}
@@ -68,6 +74,16 @@ def abort_upload(gateway: S3Gateway, bucket: str, upload: Upload) -> Outcome:
     # An abort that was carried out, and whose answer was lost, is answered as gone the next time.
     ended: Outcome = gateway.limits.retrying(lambda outcome: outcome.is_retried)(abort)
     return ended
+
+
+def _upload(bucket: str, prefix: str, entry: dict[str, Any]) -> Upload:
+    key, upload_id, initiated_at = (entry.get(name) for name in ("Key", "UploadId", "Initiated"))
+    if not (isinstance(key, str) and isinstance(upload_id, str) and isinstance(initiated_at, datetime)):
+        raise ListingError(
+            f"listing the unfinished uploads of s3://{bucket}/{prefix} named an upload without a key, an id and a "
+            f"time: {entry!r:.200}"
+        )
+    return Upload(key, upload_id, initiated_at)
 
 
 def _page(gateway: S3Gateway, arguments: dict[str, Any]) -> dict[str, Any] | Outcome:

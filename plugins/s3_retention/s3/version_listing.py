@@ -22,6 +22,7 @@ from s3_retention.s3.answers import (
     nothing_said,
     outcome_of_error,
 )
+from s3_retention.s3.recheck import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 MIN_SEEN_PER_PAGE = 50
 """Wanted entries on a page from which on the next page is worth it; below, one request for each key is."""
-MAX_FAILED_LOOKS = 3
-"""Keys in a row without an answer after which the others are not asked for."""
 _LISTS = (("Versions", False), ("DeleteMarkers", True))
 # What a store puts in the place of a byte that XML cannot carry, where it does not encode its keys.
 _LOST = "\ufffd"
@@ -76,20 +75,10 @@ def look_at_histories(gateway: S3Gateway, bucket: str, keys: Collection[str]) ->
     wanted = set(keys)
     if len(wanted) >= MIN_SEEN_PER_PAGE:
         found |= _seen_on_pages(gateway, bucket, wanted)
-    fault: Outcome | None = None
-    num_failed = 0
+    faults = Faults()
     for key in sorted(wanted - found.keys()):
-        seen = fault or _look_at_one(gateway, bucket, key)
-        if not isinstance(seen, Outcome):
-            num_failed = 0
-        elif fault is None:
-            # A page that was not given says nothing of the one key that it was asked for.
-            seen = replace(seen, whole_request=False)
-            num_failed += seen.is_retried
-            is_busy = seen.kind is FailureClass.THROTTLED
-            if seen.stops_batch or is_busy or num_failed == MAX_FAILED_LOOKS:
-                fault = seen = replace(seen, whole_request=True)
-        found[key] = seen
+        seen = faults.of_all or _look_at_one(gateway, bucket, key)
+        found[key] = faults.see(seen) or seen
     return found
 
 

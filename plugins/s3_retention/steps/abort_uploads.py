@@ -15,7 +15,7 @@ from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from s3_retention.core.holder import Holder
     from s3_retention.core.objects import Upload
@@ -42,6 +42,8 @@ def run(
 ) -> AbortResult:
     """Abort the uploads that the policy selects and that began more than ``abort_incomplete_after`` ago.
 
+    By the earlier one of two clocks, the ledger's and the store's, which has stamped them.
+
     Each page is written down as soon as its uploads are aborted; a run aborts as many as it may delete. Does nothing
     where the policy has no such age, is in mode simulate, or has other rules than its version was first used with.
     Raises ``ListingError`` when the listing breaks off: what was aborted by then is in the ledger.
@@ -51,10 +53,10 @@ def run(
     with transaction(conn):
         if find_brake(conn, policy) is not None:
             return AbortResult()
-        before = watermarks.read_clock(conn) - policy.abort_incomplete_after
+        now = watermarks.read_clock(conn)
     result = AbortResult()
     with ThreadPoolExecutor(max_workers=policy.batch.parallel, thread_name_prefix="abort") as pool:
-        for page in _due_pages(gateway, policy, before):
+        for page in _due_pages(gateway, policy, policy.abort_incomplete_after, now):
             bucket = policy.source.bucket
             outcomes = list(
                 pool.map(lambda upload: abort_upload(gateway, policy.source.bucket, upload), page)
@@ -70,11 +72,14 @@ def run(
     return result
 
 
-def _due_pages(gateway: S3Gateway, policy: RetentionPolicy, before: datetime) -> Iterator[list[Upload]]:
+def _due_pages(
+    gateway: S3Gateway, policy: RetentionPolicy, age: timedelta, now: datetime
+) -> Iterator[list[Upload]]:
     """Give the uploads to abort, page by page, up to the limit of a run."""
     source, left = policy.source, policy.limits.max_commands_per_run
     selection = Selection(policy.select, prefix=source.prefix)
-    for page in list_uploads(gateway, source.bucket, source.prefix):
+    for page, store_now in list_uploads(gateway, source.bucket, source.prefix):
+        before = min(now, store_now or now) - age
         due = [
             upload
             for upload in page

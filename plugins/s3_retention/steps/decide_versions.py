@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from s3_retention.core.objects import NULL_VERSION, ListedVersion
 from s3_retention.core.outcome import Final, Outcome, kept
 from s3_retention.core.verdict import Verdict
-from s3_retention.core.versions import OVER_KEPT, VersionDecider
-from s3_retention.s3.recheck import is_same_incarnation
+from s3_retention.core.versions import NO_LATEST, OVER_KEPT, VersionDecider
+from s3_retention.s3.recheck import Faults, is_same_incarnation
 from s3_retention.s3.version_listing import look_at_histories
+from s3_retention.steps.retry import look_with_retries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,9 +49,13 @@ def run(
     if not by_key:
         return decided
     decider = VersionDecider(policy)
+    unseen: list[DeleteCommand] = []
     for key, history in look_at_histories(gateway, policy.source.bucket, by_key).items():
         if isinstance(history, Outcome):
             decided.outcomes |= {command.command_id: history for command in by_key[key]}
+            continue
+        if not history:
+            unseen += by_key[key]
             continue
         judged = zip(history, decider.decide(history, now=now), strict=True)
         by_ref = {entry.facts.ref: (entry, verdict) for entry, verdict in judged}
@@ -60,6 +65,7 @@ def run(
                 decided.outcomes[command.command_id] = outcome
             elif by_ref[command.ref][0].is_latest and len(history) > 1:
                 decided.beneath[command.command_id] = by_ref.keys() - {command.ref}
+    decided.outcomes |= _look_at_unseen(gateway, unseen)
     return decided
 
 
@@ -69,6 +75,24 @@ def run_alone(
     """Decide commands of which the others of their keys are not sent with them: nothing may lie beneath a latest."""
     decided = run(gateway, policy, commands, now)
     return dict.fromkeys(decided.beneath, kept(OVER_KEPT.reasons[0])) | decided.outcomes
+
+
+def _look_at_unseen(gateway: S3Gateway, commands: Sequence[DeleteCommand]) -> dict[bytes, Outcome]:
+    """Look by its id at each version of a key that no page has shown: a store may leave a whole key out.
+
+    One that is there after all is kept, since nothing is known of what lies on top of it. Of a delete marker a store
+    tells nothing by its id: it is ``already_absent``. A store at fault is not asked for each of them.
+    """
+    outcomes: dict[bytes, Outcome] = {}
+    faults = Faults()
+    for command in commands:
+        if command.facts.etag is None:
+            outcomes[command.command_id] = Outcome(Final.ALREADY_ABSENT)
+            continue
+        found = faults.of_all or look_with_retries(gateway, command.ref, gateway.limits)
+        seen = found if isinstance(found, Outcome) else kept(NO_LATEST.reasons[0])
+        outcomes[command.command_id] = faults.see(seen) or seen
+    return outcomes
 
 
 def _decide(

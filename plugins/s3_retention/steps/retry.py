@@ -69,6 +69,8 @@ def delete_with_retries(
     pending = list(range(len(commands)))
 
     def attempt() -> _Round:
+        if limits.ending.is_set():  # meanwhile: the claim may be another worker's by now
+            return _Round(0)
         if decide is not None and (any(outcomes) or not is_decided):
             decided = decide([commands[place] for place in pending])
             for place in pending:
@@ -78,7 +80,7 @@ def delete_with_retries(
                     num_attempts[place] += not outcome.is_final  # a look that failed was an attempt
             num_failed_by_class.update(one.kind.value for one in decided.values() if not one.is_final)
             pending[:] = [place for place in pending if commands[place].command_id not in decided]
-        if not pending or limits.ending.is_set():  # meanwhile: the claim may be another worker's by now
+        if not pending or limits.ending.is_set():
             return _Round(0)
         answers = gateway.delete_chunk([commands[place].facts for place in pending], guard=guard)
         for place, outcome in zip(pending, answers, strict=True):
