@@ -27,7 +27,7 @@ PLOT = REPOSITORY / "docs" / "images" / "performance.svg"
 NUM_OBJECTS, SMALL, LARGE = 100_000, 10_000, 1_000_000
 NUM_ROWS, PER_INTERVAL = 10_000_000, 100_000
 WIDTH = 120
-ROUNDS, QUICK_ROUNDS, AIRFLOW_RUNS, LISTINGS = 5, 3, 3, 3
+ROUNDS, QUICK_ROUNDS, QUICK_SLOW_ROUNDS, AIRFLOW_RUNS, LISTINGS = 5, 2, 1, 3, 3
 
 
 def main() -> int:
@@ -38,11 +38,15 @@ def main() -> int:
         "--rounds", type=int, metavar="N", help=f"{ROUNDS} rounds, and {QUICK_ROUNDS} if quick"
     )
     parser.add_argument(
+        "--slow-rounds", type=int, metavar="N", help="rounds in which the slow peers take part (default: all)"
+    )
+    parser.add_argument(
         "--seeds", type=Path, metavar="DIR", help="keep the filled buckets there, and use them again"
     )
     options = parser.parse_args()
     console = Console(width=WIDTH)
-    rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
+    num = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
+    rounds = Rounds(num, options.slow_rounds or (QUICK_SLOW_ROUNDS if options.quick else num))
     try:
         find_rclone()
         with exit_on_signals(), temporary_folder() as folder:
@@ -60,19 +64,27 @@ class Places(NamedTuple):
     seeds: Path
 
 
-def _measure(console: Console, at: Places, rounds: int, *, is_quick: bool) -> bool:
+class Rounds(NamedTuple):
+    """In how many rounds all take part, and in how many of these the slow peers do."""
+
+    all: int
+    slow: int
+
+
+def _measure(console: Console, at: Places, rounds: Rounds, *, is_quick: bool) -> bool:
     console.print(f"On {show.machine()}. Each run has a server of its own, on a copy of the same data.")
     folder = at.work
     seed = _seed(console, at.seeds, NUM_OBJECTS)
     rows = []
-    for row in contest.hold(seed, folder / "contest", num_rounds=rounds, is_quick=is_quick):
+    for row in contest.hold(seed, folder / "contest", num_rounds=rounds.all, num_slow_rounds=rounds.slow):
         _say(console, f"round {row.round_number + 1}: {row.name} took {row.wall:.1f} s")
         rows.append(row)
     show.show_rows(console, rows, NUM_OBJECTS)
     found = figures.of_contest(rows)
     found |= _airflow(console, folder, seed, rows, 1 if is_quick else AIRFLOW_RUNS)
+    # After each part: what was measured is kept, whatever becomes of the next.
+    show.save(LATEST, SERIES, found, rows=rows)
     if is_quick:
-        show.save(LATEST, SERIES, found, rows=rows)
         return show.show_figures(console, found)
     large, sizes = _seed(console, at.seeds, LARGE), []
     for one in (_seed(console, at.seeds, SMALL), seed, large):
@@ -85,8 +97,9 @@ def _measure(console: Console, at: Places, rounds: int, *, is_quick: bool) -> bo
     for _ in range(LISTINGS):
         pairs.append(growth.plan_against_listing(large, folder / "growth"))
         _say(console, f"bare listing {pairs[-1][0]:.1f} s, plan {pairs[-1][1]:.1f} s")
-    points = _ledgers(console, folder)
     found |= figures.of_sizes(sizes) | figures.of_listings(pairs)
+    show.save(LATEST, SERIES, found, rows=rows, sizes=sizes)
+    points = _ledgers(console, folder)
     found |= figures.of_ledger(points["100,000 rows an interval"])
     show.save(LATEST, SERIES, found, rows=rows, sizes=sizes, points=points)
     subprocess.run([PEERS / "python", HERE / "plot.py", SERIES, PLOT], check=True)
