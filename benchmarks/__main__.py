@@ -12,6 +12,7 @@ from rich.console import Console
 
 from benchmarks import contest, figures, growth, ledger, seeds, show
 from benchmarks.measure import REPOSITORY
+from benchmarks.page import write_page
 from benchmarks.peers import PEERS, find_rclone
 from benchmarks.through_airflow import run_through_airflow
 from sandbox.errors import SandboxError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 LATEST, SERIES = HERE / "latest.json", HERE / "series.json"
+PAGE = REPOSITORY / "docs" / "performance.md"
 PLOT = REPOSITORY / "docs" / "images" / "performance.svg"
 NUM_OBJECTS, SMALL, LARGE = 100_000, 10_000, 1_000_000
 NUM_ROWS, PER_INTERVAL = 10_000_000, 100_000
@@ -103,6 +105,7 @@ def _measure(console: Console, at: Places, rounds: Rounds, *, is_quick: bool) ->
     found |= figures.of_ledger(points["100,000 rows an interval"])
     show.save(LATEST, SERIES, found, rows=rows, sizes=sizes, points=points)
     subprocess.run([PEERS / "python", HERE / "plot.py", SERIES, PLOT], check=True)
+    write_page(PAGE, SERIES)
     return show.show_figures(console, found)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from benchmarks.bucket import BUCKET, PREFIX, as_admin
@@ -59,7 +61,8 @@ def run_operator(server: S3Server, log: Path) -> Cost:
         "AIRFLOW_HOME": str(log.parent / "operator"),
         "AIRFLOW_CONN_BED": server.airflow_connection_uri,
     }
-    return run_program([PYTHON, "-m", "benchmarks.provider"], env, log, stdin=URI)
+    cost = run_program([PYTHON, "-m", "benchmarks.provider"], env, log, stdin=URI)
+    return replace(cost, **json.loads(log.read_text(encoding="utf-8").splitlines()[-1]))
 
 
 def find_rclone() -> str:
