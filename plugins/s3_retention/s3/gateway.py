@@ -105,10 +105,7 @@ class S3Gateway:
         return found, answer.get("NextContinuationToken") if answer.get("IsTruncated") else None
 
     def list_histories(self, bucket: str, prefix: str) -> Iterator[list[list[ListedVersion]]]:
-        """List all versions and delete markers under a prefix, some whole histories of keys at a time.
-
-        Raises ``ListingError`` as ``list_pages`` does.
-        """
+        """List all versions and markers, some whole histories of keys at a time; raises as ``list_pages`` does."""
         return list_histories(self, bucket, prefix)
 
     def ask_versioning(self, bucket: str) -> Versioning:
@@ -157,10 +154,8 @@ class S3Gateway:
         etag, size, modified_at = answer.get("ETag"), answer.get("ContentLength"), answer.get("LastModified")
         if etag is None or size is None or modified_at is None:
             # Python takes the end of a connection for the end of the headers: this answer may have broken off.
-            missing = next(
-                f"No{name}" for name in ("ContentLength", "LastModified", "ETag") if name not in answer
-            )
-            return Outcome(FailureClass.UNKNOWN, code=missing, request_id=request_id_of(dict(answer)))
+            missing = next(name for name in ("ContentLength", "LastModified", "ETag") if name not in answer)
+            return Outcome(FailureClass.UNKNOWN, code=f"No{missing}", request_id=request_id_of(dict(answer)))
         return ObjectFacts(ref, etag, size, modified_at.replace(microsecond=0))
 
     def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard = BY_ETAG) -> list[Outcome]:
