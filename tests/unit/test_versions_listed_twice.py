@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from s3_retention.core.verdict import Verdict
 from s3_retention.core.versions import VersionDecider
-from tests.factories import BY_LAST_MODIFIED, a_policy
-from tests.unit.test_versions import NOW, decided, entry
+from tests.factories import BY_LAST_MODIFIED, a_policy, facts
+from tests.fakes import fake_gateway
+from tests.unit.test_versions import NOW, days_ago, decided, entry
 
 
 def test_a_version_that_is_listed_twice_takes_the_place_of_one_that_stays() -> None:
@@ -57,3 +60,43 @@ def test_whatever_is_listed_twice_goes_only_if_it_goes_when_listed_once(
         for history in (more, once)
     ]
     assert judged[0] == judged[1]
+
+
+@pytest.mark.parametrize("overlap", [0, 1, 2])
+@pytest.mark.parametrize("size", [3, 4, 5])
+def test_pages_that_overlap_let_no_more_go_than_pages_that_do_not(size: int, overlap: int) -> None:
+    keys = [facts(f"exports/2020-01/{name}.json").ref.key for name in "abc"]
+    entries = [
+        {
+            "Key": key,
+            "VersionId": f"{age}",
+            "IsLatest": not age,
+            "Size": 1,
+            "LastModified": days_ago(40 + 10 * age),
+        }
+        for key in keys
+        for age in range(6)
+    ]
+
+    def page(**arguments: Any) -> Any:
+        start = int(arguments.get("VersionIdMarker", 0))
+        end = start + size
+        shown = entries[max(0, start - overlap) : end]
+        more = (
+            {"NextKeyMarker": shown[-1]["Key"], "NextVersionIdMarker": str(end)} if end < len(entries) else {}
+        )
+        return {"Versions": shown, "IsTruncated": bool(more), "ResponseMetadata": {}} | more
+
+    policy = a_policy(versions="noncurrent", age=BY_LAST_MODIFIED, keep_newest_noncurrent=3)
+    decider = VersionDecider(policy)
+    going: dict[str, set[str | None]] = {key: set() for key in keys}
+    gateway = fake_gateway(list_object_versions=page)
+    for histories in gateway.list_histories(policy.source.bucket, "exports/"):
+        for history in histories:
+            judged = zip(history, decider.decide(history, now=NOW), strict=True)
+            going[history[0].facts.ref.key] |= {
+                one.facts.ref.version_id for one, found in judged if not isinstance(found, Verdict)
+            }
+    for versions in going.values():
+        assert versions <= {"4", "5"}
+        assert overlap or versions == {"4", "5"}
