@@ -1,4 +1,4 @@
-"""The bucket of every run: the names of its objects, and whoever may do everything in it."""
+"""The bucket of every run: the names of its objects, and the identity that deletes them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def key_of(number: int) -> str:
     return f"{PREFIX}2026-{month:02d}/{day:02d}/customer-{number:07d}.json"
 
 
-def as_admin(server: S3Server) -> dict[str, str]:
-    """The environment of a peer: the identity that may do everything, and nothing of the caller's."""
+def as_worker(server: S3Server) -> dict[str, str]:
+    """The environment of a peer: the identity that the package has, and nothing of the caller's."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": os.environ.get("HOME", "/"),
-        "AWS_ACCESS_KEY_ID": server.admin.access_key,
-        "AWS_SECRET_ACCESS_KEY": server.admin.secret_key,
+        "AWS_ACCESS_KEY_ID": server.worker.access_key,
+        "AWS_SECRET_ACCESS_KEY": server.worker.secret_key,
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_ENDPOINT_URL": server.endpoint,

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from benchmarks.bucket import BUCKET, PREFIX, as_admin
+from benchmarks.bucket import BUCKET, PREFIX, as_worker
 from benchmarks.measure import PYTHON, REPOSITORY, Cost, run_program
 from sandbox.errors import SandboxError
 
@@ -33,18 +33,18 @@ def run_s5cmd(server: S3Server, log: Path) -> Cost:
         "rm",
         f"{URI}*",
     ]
-    return run_program(command, as_admin(server), log)
+    return run_program(command, as_worker(server), log)
 
 
 def run_awscli(server: S3Server, log: Path) -> Cost:
     """`aws s3 rm --recursive`: one request for each object."""
     command: list[str | Path] = [PEERS / "aws", "s3", "rm", "--recursive", "--only-show-errors", URI]
-    return run_program(command, as_admin(server), log)
+    return run_program(command, as_worker(server), log)
 
 
 def run_rclone(server: S3Server, log: Path) -> Cost:
     """`rclone delete`: one request for each object, 16 at once."""
-    env = as_admin(server) | {
+    env = as_worker(server) | {
         "RCLONE_CONFIG_BED_TYPE": "s3",
         "RCLONE_CONFIG_BED_PROVIDER": "Other",
         "RCLONE_CONFIG_BED_ENV_AUTH": "true",
@@ -57,7 +57,7 @@ def run_rclone(server: S3Server, log: Path) -> Cost:
 
 def run_operator(server: S3Server, log: Path) -> Cost:
     """`S3DeleteObjectsOperator` of the amazon provider, by its prefix: lists all, then deletes in chunks of 1,000."""
-    env = as_admin(server) | {
+    env = as_worker(server) | {
         "AIRFLOW_HOME": str(log.parent / "operator"),
         "AIRFLOW_CONN_BED": server.airflow_connection_uri,
     }

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks.bucket import BUCKET, as_admin, count_objects, key_of
+from benchmarks.bucket import BUCKET, as_worker, count_objects, key_of
 from benchmarks.peers import PEERS
 from sandbox.errors import SandboxError
 from sandbox.s3 import s3_server
@@ -64,7 +64,7 @@ def make_seed(folder: Path, num_objects: int) -> Seed:
             f"{files}/",
             f"s3://{BUCKET}/",
         ]
-        subprocess.run(upload, env=as_admin(server), check=True)
+        subprocess.run(upload, env=as_worker(server), check=True)
         found = count_objects(server)
     shutil.rmtree(files)
     done.touch()

@@ -55,15 +55,18 @@ class Stopwatch:
 
     def time(self, step: str, act: Callable[[], Any]) -> Any:
         """Run a step and keep what it cost."""
-        before = self._now()
+        # What it costs to look at Postgres is in no step.
+        postgres = cpu_of_tree(self.postgres_pid)
+        started, before = time.monotonic(), os.times()
         done = act()
-        wall, cpu, postgres = (now - then for now, then in zip(self._now(), before, strict=True))
-        self.steps[step] = {"wall": wall, "cpu": cpu, "postgres": postgres, "peak": peak_of()}
+        wall, after = time.monotonic() - started, os.times()
+        self.steps[step] = {
+            "wall": wall,
+            "cpu": after.user + after.system - before.user - before.system,
+            "postgres": cpu_of_tree(self.postgres_pid) - postgres,
+            "peak": peak_of(),
+        }
         return done
-
-    def _now(self) -> tuple[float, float, float]:
-        used = os.times()
-        return time.monotonic(), used.user + used.system, cpu_of_tree(self.postgres_pid)
 
 
 def clean(watch: Stopwatch, conn: Connection, gateway: S3Gateway) -> None:

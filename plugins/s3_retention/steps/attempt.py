@@ -16,6 +16,8 @@ from s3_retention.steps.decide_again import Delivery, decide_again
 from s3_retention.steps.retry import Attempted, delete_with_retries
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
     from s3_retention.core.command import DeleteCommand
     from s3_retention.core.objects import ObjectRef
     from s3_retention.core.policy import RetentionPolicy
@@ -40,16 +42,22 @@ def run(
     delivery: Delivery,
     limits: RetryLimits,
     condition: EtagCondition | None,
+    found_out: Callable[[EtagCondition], object],
 ) -> Attempt:
-    """Decide again what must be, and delete the rest; where ``condition`` is None, the store is probed first."""
+    """Decide again what must be, and delete the rest; where ``condition`` is None, the store is probed first.
+
+    ``found_out`` is told what that found as soon as it has: other deliveries need not wait for this one.
+    """
     decided = decide_again(gateway, policy, delivery, limits)
-    named = [command for command in delivery.commands if command.command_id not in decided]
+    named = _undecided(delivery.commands, decided)
     versions = decide_versions.run(gateway, policy, named, delivery.now)
     decided |= versions.outcomes
-    rest = [command for command in delivery.commands if command.command_id not in decided]
+    rest = _undecided(delivery.commands, decided)
     if condition is None:
         probed = probe.run(gateway, rest, limits)
         condition = probed.condition
+        if condition is not None:
+            found_out(condition)
         if probed.command is not None and probed.outcome is not None:
             decided[probed.command.command_id] = probed.outcome
             rest.remove(probed.command)
@@ -67,7 +75,7 @@ def run(
     )
     names_versions = any(command.ref.version_id is not None for command in rest)
     anew = partial(decide_versions.run_alone, gateway, policy, now=delivery.now) if names_versions else None
-    first = [command for command in rest if command.command_id not in versions.beneath]
+    first = _undecided(rest, versions.beneath)
     done = delete_with_retries(gateway, first, guard, limits, decide=anew)
     attempted += done.attempted
     num_failed += done.num_failed_by_class
@@ -80,6 +88,12 @@ def run(
         attempted += done.attempted
         num_failed += done.num_failed_by_class
     return Attempt(attempted, num_failed, condition)
+
+
+def _undecided(commands: Sequence[DeleteCommand], decided: Collection[bytes]) -> list[DeleteCommand]:
+    if not decided:
+        return list(commands)
+    return [command for command in commands if command.command_id not in decided]
 
 
 def _bare_ones(

@@ -5,23 +5,23 @@ A delivery may be the second, or the hundredth: it begins with what is unfinishe
 
 from __future__ import annotations
 
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import TYPE_CHECKING
 
-from s3_retention.core.policy_parts import Versions
 from s3_retention.s3.limits import RetryLimits
-from s3_retention.steps import attempt
 from s3_retention.steps.breaker import Delivered, find_brake
 from s3_retention.steps.collecting import collects_rarely
 from s3_retention.steps.feed import Feed
+from s3_retention.steps.in_flight import InFlight
 from s3_retention.steps.target_store import TargetStore
 from s3_retention.store import batches, failed_attempts, failures, ledger_entries, quarantine
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
     from datetime import timedelta
 
     from s3_retention.core.holder import Holder
@@ -118,15 +118,11 @@ def _deliver(
     holder: Holder,
     limits: RetryLimits,
 ) -> Delivered:
-    """Keep up to ``batch.parallel`` requests in flight; settle each as it comes back, from this thread alone.
-
-    While it is not known what the store does with an ETag, one delivery at a time finds it out.
-    """
+    """Keep up to ``batch.parallel`` requests in flight; settle each as it comes back, from this thread alone."""
+    lease = policy.window.lease
     delivered = Delivered(policy.limits.max_denied_share)
     store = TargetStore.open(conn, gateway, policy)
     feed = Feed(conn, batch, store.paced, policy.batch.rate, limits.clock)
-    heartbeat = policy.window.lease.total_seconds() / HEARTBEATS_PER_LEASE
-    in_flight: dict[Future[Attempt], Delivery] = {}
     limits = replace(limits, ending=Event())
     with (
         ThreadPoolExecutor(max_workers=policy.batch.parallel, thread_name_prefix="delete") as pool,
@@ -134,33 +130,22 @@ def _deliver(
     ):
         # Before the threads are waited for, whatever is raised: a worker whose claim is lost tries nothing again.
         leaving.callback(limits.ending.set)
+        in_flight = InFlight(gateway, policy, limits, store, feed, delivered, pool)
         while True:
-            # A delete that names a version is held to it by its id: nothing is to be found out.
-            is_known = store.condition is not None or policy.versions is not Versions.CURRENT
-            room = policy.batch.parallel if is_known else 1
-            while not delivered.is_ending and len(in_flight) < room and (delivery := feed.take()):
-                sent = pool.submit(attempt.run, gateway, policy, delivery, limits, store.condition)
-                in_flight[sent] = delivery
-            # Not by the seconds that are left: the turn may come between two looks at the clock.
-            is_waiting = feed.has_upcoming and not delivered.is_ending and len(in_flight) < room
-            if not in_flight and delivered.broken is not None:
+            in_flight.send()
+            if not in_flight.sent and delivered.broken is not None:
                 raise delivered.broken
-            if not in_flight and not is_waiting:
+            if not in_flight.sent and not in_flight.is_waiting:
                 return delivered
-            patience = min(heartbeat, feed.seconds_to_turn) if is_waiting else heartbeat
-            if in_flight:
-                done, _ = wait(in_flight, timeout=patience, return_when=FIRST_COMPLETED)
-            else:
-                done = set()
-                limits.pause(patience)
-            if not done:
+            came_back = in_flight.wait(lease.total_seconds() / HEARTBEATS_PER_LEASE)
+            if came_back is None:
                 # The store takes its time: a live worker must not look like a dead one.
                 with transaction(conn):
-                    batches.renew(conn, batch, lease=policy.window.lease)
-            came_back = {future: in_flight.pop(future) for future in done}
-            _take_in(conn, batch, came_back, store, delivered, holder, policy.window.lease)
-            if delivered.is_ending:
-                limits.ending.set()
+                    batches.renew(conn, batch, lease=lease)
+                continue
+            if store.condition is not None:
+                in_flight.send()  # the store need not wait for the ledger
+            _take_in(conn, batch, came_back, store, holder, lease)
 
 
 def _take_in(
@@ -168,20 +153,16 @@ def _take_in(
     batch: ClaimedBatch,
     came_back: dict[Future[Attempt], Delivery],
     store: TargetStore,
-    delivered: Delivered,
     holder: Holder,
     lease: timedelta,
 ) -> None:
     # All is settled before anything that broke is raised: the store has acted on it.
     for future, delivery in came_back.items():
-        if (error := future.exception()) is not None:
-            delivered.broken = delivered.broken or error
-            continue
-        came = future.result()
-        with transaction(conn):
-            _settle(conn, batch, delivery, came, holder, lease)
-            store.learn(conn, came)
-        delivered.count(outcome for _, outcome, _ in came.attempted)
+        if future.exception() is None:
+            came = future.result()
+            with transaction(conn):
+                _settle(conn, batch, delivery, came, holder, lease)
+                store.learn(conn, came)
 
 
 def _settle(
@@ -192,8 +173,8 @@ def _settle(
     holder: Holder,
     lease: timedelta,
 ) -> None:
-    final = [one for one in came.attempted if one[1].is_final]
     failed = [one for one in came.attempted if not one[1].is_final]
+    final = came.attempted if not failed else [one for one in came.attempted if one[1].is_final]
     # Not where none failed: what was not sent any more is neither final nor failed.
     is_whole = len(final) == len(delivery.commands)
     ledger_entries.settle(conn, batch, final, chunk_id=delivery.chunk_id, lease=lease, is_whole=is_whole)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from s3_retention.steps.decide_again import Delivery, GroupOfPlan
 from s3_retention.store import chunks, quarantine, request_rates, watermarks
-from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,20 +35,25 @@ class Feed:
         """Begin with the first delivery; nothing is loaded yet."""
         self._todo = _deliveries(self.conn, self.batch)
 
-    def take(self) -> Delivery | None:
-        """Give the next delivery; None where its turn has not come, or nothing is left."""
+    def load(self) -> Delivery | None:
+        """Load the next delivery and reserve its turn, unless that is done; None where nothing is left."""
         if self._upcoming is None:
             self._upcoming = next(self._todo, None)
             if self._upcoming is None:
                 return None
-            with transaction(self.conn):
-                seconds = request_rates.reserve(
-                    self.conn, self.store, num_keys=len(self._upcoming.commands), max_rate=self.max_rate
-                )
+            # One statement by itself: the turn is taken when it ends.
+            seconds = request_rates.reserve(
+                self.conn, self.store, num_keys=len(self._upcoming.commands), max_rate=self.max_rate
+            )
             self._turn_at = self.clock() + seconds
-        if self.seconds_to_turn > 0:
+        return self._upcoming
+
+    def take(self) -> Delivery | None:
+        """Give the next delivery; None where its turn has not come, or nothing is left."""
+        taken = self.load()
+        if taken is None or self.seconds_to_turn > 0:
             return None
-        taken, self._upcoming = self._upcoming, None
+        self._upcoming = None
         return taken
 
     @property

@@ -69,8 +69,7 @@ def run(
         scan.refuse_future_end(conn, claimed.interval)
 
         def heartbeat() -> None:
-            with transaction(conn):
-                intervals.renew(conn, interval_id, fence=fence, lease=lease)
+            intervals.renew(conn, interval_id, fence=fence, lease=lease)
 
         scanned = scan.run(conn, source, policy, heartbeat)
         result = _store_plan(conn, policy, holder, (interval_id, fence), scanned)

@@ -60,8 +60,7 @@ def run(
         scan.refuse_future_end(conn, interval)
 
         def heartbeat() -> None:
-            with transaction(conn):
-                replays.renew(conn, interval_id, generation, fence=fence, lease=lease)
+            replays.renew(conn, interval_id, generation, fence=fence, lease=lease)
 
         scanned = scan.run(conn, source, policy, heartbeat)
         _store_plan(conn, policy, holder, claimed, (generation, fence), scanned)

@@ -39,10 +39,11 @@ class Scan:
 def run(
     conn: Connection, source: CandidateSource, policy: RetentionPolicy, heartbeat: Callable[[], None]
 ) -> Scan:
-    """Stream the source into this session's table of candidates; ``heartbeat`` is called for each page.
+    """Stream the source into this session's table of candidates.
 
-    Raises ``StoreError`` when the scan is not complete, ``PlanRefusedError`` when the clocks of ledger and store
-    disagree, or the policy names versions and the bucket has none.
+    ``heartbeat`` is called for each page, in its transaction. Raises ``StoreError`` when the scan is not complete,
+    ``PlanRefusedError`` when the clocks of ledger and store disagree, or the policy names versions and the bucket has
+    none.
     """
     now = watermarks.read_clock(conn)
     _refuse_skew(policy, source.read_clock(), now)
@@ -58,8 +59,8 @@ def run(
                 num_kept[judged.reasons[0]] += 1
             else:
                 candidates.append(judged)
-        heartbeat()
         with transaction(conn):
+            heartbeat()
             plan_candidates.copy(conn, candidates)
     if policy.keep is not None and policy.versions is not Versions.CURRENT:
         with transaction(conn):

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class TargetStore:
-    """The store of one policy under its identity; ``condition`` is None until it is known."""
+    """The store of one policy under its identity; ``condition`` is None until it is known, here or to the ledger."""
 
     probed: ProbedStore
     paced: PacedStore
     max_rate: float | None
     condition: EtagCondition | None
+    is_remembered: bool
 
     @classmethod
     def open(cls, conn: Connection, gateway: S3Gateway, policy: RetentionPolicy) -> TargetStore:
@@ -43,12 +44,13 @@ class TargetStore:
         with transaction(conn):
             if max_rate is not None:
                 request_rates.start(conn, paced, max_rate=max_rate)
-            return cls(probed, paced, max_rate, store_probes.find(conn, probed))
+            condition = store_probes.find(conn, probed)
+        return cls(probed, paced, max_rate, condition, is_remembered=condition is not None)
 
     def learn(self, conn: Connection, came: Attempt) -> None:
         """Write down what an answer tells of the store; the caller holds the fence of its batch."""
-        if self.condition is None and came.condition is not None:
+        if not self.is_remembered and came.condition is not None:
             store_probes.remember(conn, self.probed, came.condition, valid_for=probe.VALID_FOR)
-            self.condition = came.condition
+            self.condition, self.is_remembered = came.condition, True
         if came.num_failed_by_class[FailureClass.THROTTLED.value]:
             request_rates.slow_down(conn, self.paced, max_rate=self.max_rate)
