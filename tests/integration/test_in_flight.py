@@ -1,0 +1,98 @@
+"""What is sent to the store, and when: it waits neither for the ledger nor for a delivery that has found out enough."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from s3_retention.store import ledger_entries
+from tests.factories import ODD_KEYS
+from tests.fakes import asked, faulty_gateway, refusal
+
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.factories import World
+
+A, B, C = (f"exports/2020-01/{name}.json" for name in "abc")
+PATIENCE = 20.0
+
+
+def planned(world: World, *keys: str, parallel: int) -> tuple[World, Any]:
+    """A batch of one chunk for each key."""
+    world.put(*keys)
+    world = world.under(batch={"parallel": parallel})
+    (batch,) = world.planned().batches
+    world.cut_chunks(1)
+    return world, batch
+
+
+def test_the_next_request_is_sent_before_the_last_one_is_settled(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, batch = planned(world, A, B, C, parallel=1)
+    sent = [threading.Event() for _ in range(3)]
+    num_sent = num_settled = 0
+
+    def delete_objects(**arguments: Any) -> Any:
+        nonlocal num_sent
+        sent[num_sent].set()
+        num_sent += 1
+        return world.gateway.client.delete_objects(**arguments)
+
+    settle = ledger_entries.settle
+
+    def settle_late(*args: Any, **named: Any) -> int:
+        nonlocal num_settled
+        num_settled += 1
+        # Of three, two have one behind them.
+        assert num_settled == 3 or sent[num_settled].wait(PATIENCE)
+        return settle(*args, **named)
+
+    monkeypatch.setattr(ledger_entries, "settle", settle_late)
+    result = world.through(faulty_gateway(world.gateway, delete_objects=delete_objects)).delete(batch)
+    assert result.num_by_outcome == {"deleted": 3}
+    assert world.outcomes() == dict.fromkeys((A, B, C), "deleted")
+
+
+def test_what_a_probe_found_lets_others_go_before_its_own_delivery_is_back(world: World) -> None:
+    world, batch = planned(replace(world, knows_store=False), A, B, parallel=2)
+    other_is_there = threading.Event()
+
+    def delete_objects(**arguments: Any) -> Any:
+        (key,) = asked(arguments)
+        if key == B:
+            other_is_there.set()
+        elif not is_probe(arguments):
+            assert other_is_there.wait(PATIENCE)
+        return world.gateway.client.delete_objects(**arguments)
+
+    etag = world.gateway.client.head_object(Bucket=world.bucket, Key=A)["ETag"]
+
+    def is_probe(arguments: Any) -> bool:
+        return bool(arguments["Delete"]["Objects"][0].get("ETag") != etag)
+
+    result = world.through(faulty_gateway(world.gateway, delete_objects=delete_objects)).delete(batch)
+    assert result.num_by_outcome == {"deleted": 2}
+    assert world.value("SELECT count(*) FROM s3_retention.store_probes") == 1
+
+
+def test_nothing_is_sent_behind_a_request_that_stops_the_batch(world: World) -> None:
+    world, batch = planned(world, A, B, C, parallel=1)
+    num_sent = 0
+
+    def delete_objects(**_: Any) -> Any:
+        nonlocal num_sent
+        num_sent += 1
+        raise refusal("InvalidAccessKeyId", 403)
+
+    result = world.through(faulty_gateway(world.gateway, delete_objects=delete_objects)).delete(batch)
+    assert (result.stopped_class, num_sent) == ("auth", 1)
+    assert world.outcomes() == {}
+
+
+def test_a_store_that_is_not_known_yet_is_found_out_and_then_used_by_all_threads(world: World) -> None:
+    world, batch = planned(replace(world, knows_store=False), *ODD_KEYS[:6], parallel=4)
+    assert world.delete(batch).num_by_outcome == {"deleted": 6}
+    assert world.balance() == (6, 6, 0, 0, 0, 0, 0)
