@@ -26,7 +26,6 @@ SEAMS: dict[str, tuple[str, ...]] = {
         "cleanup.plan_commands: plan_candidates.hold_ripe_locks",
         "cleanup.plan_commands: plan_candidates.copy_open_commands",
         "cleanup.plan_commands: plan_candidates.decide_candidates",
-        "cleanup.plan_commands: plan_candidates.supersede_ripe_locks",
         "cleanup.plan_commands: plan_candidates.cut_chunks",
         "cleanup.plan_commands: plan_candidates.insert_batches",
         "cleanup.plan_commands: plan_candidates.insert_chunks",
@@ -114,7 +113,6 @@ SEAMS: dict[str, tuple[str, ...]] = {
         "replay.select_commands: plan_candidates.hold_ripe_locks",
         "replay.select_commands: plan_candidates.copy_open_commands",
         "replay.select_commands: plan_candidates.decide_candidates",
-        "replay.select_commands: plan_candidates.supersede_ripe_locks",
         "replay.select_commands: plan_candidates.cut_chunks",
         "replay.select_commands: plan_candidates.insert_batches",
         "replay.select_commands: plan_candidates.insert_chunks",
@@ -207,6 +205,7 @@ NO_SEAM = {
     "plan_kept_keys.keep_newest_keys": "as above",
     "plan_kept_keys.drop_versions_of_kept_keys": "as above",
     "plan_kept_keys.insert_kept_keys": "as plan_candidates.insert_keepers, in the same transaction",
+    "plan_candidates.supersede_ripe_locks": "where a lock has ended, in the transaction that stores the plan",
     "aborted_uploads.insert_aborted_uploads": "one statement of its own, after aborts that cannot be taken back: what "
     "is lost with it is a row, and the upload is gone",
     "batches.renew_batch": "lengthens a lease and nothing else, when a third of it has gone by",

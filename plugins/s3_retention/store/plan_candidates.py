@@ -117,6 +117,9 @@ def store_plan(
 
 def supersede_ripe(conn: Connection, *, holder: Holder) -> None:
     """Close the parked rows whose lock has ended and whose versions are planned anew in this transaction."""
-    for row in fetch_all(conn, _TABLE, "list_ripe_intervals"):
+    ripe = fetch_all(conn, _TABLE, "list_ripe_intervals")
+    for row in ripe:
         ledger_entries.ensure_partition(conn, interval_id=row["interval_id"])
-    run(conn, _TABLE, "supersede_ripe_locks", dag_id=holder.dag_id, run_id=holder.run_id)
+    # Most plans find none, and need no lock on the ledger, which they only read.
+    if ripe:
+        run(conn, _TABLE, "supersede_ripe_locks", dag_id=holder.dag_id, run_id=holder.run_id)
