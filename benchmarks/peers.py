@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PEERS = REPOSITORY / ".venv" / "peers" / "bin"
 URI = f"s3://{BUCKET}/{PREFIX}"
 IN_FLIGHT = 16
-"""Requests that the package and s5cmd keep in flight; the others have no such setting, or their own default."""
+"""Requests that the package, s5cmd and rclone keep in flight; the others have no such setting."""
 
 
 def run_s5cmd(server: S3Server, log: Path) -> Cost:

@@ -6,13 +6,14 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from s3_retention.store import ledger_entries
+import pytest
+
+from s3_retention.errors import LedgerUnavailableError
+from s3_retention.store import chunks, ledger_entries
 from tests.factories import ODD_KEYS
 from tests.fakes import asked, faulty_gateway, refusal
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.factories import World
 
 A, B, C = (f"exports/2020-01/{name}.json" for name in "abc")
@@ -54,6 +55,26 @@ def test_the_next_request_is_sent_before_the_last_one_is_settled(
     result = world.through(faulty_gateway(world.gateway, delete_objects=delete_objects)).delete(batch)
     assert result.num_by_outcome == {"deleted": 3}
     assert world.outcomes() == dict.fromkeys((A, B, C), "deleted")
+
+
+def test_a_ledger_that_goes_away_before_the_next_load_leaves_no_answer_unsettled(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, batch = planned(world, A, B, C, parallel=1)
+    num_loaded = 0
+    load = chunks.list_unfinished
+
+    def load_two(*args: Any, **named: Any) -> Any:
+        nonlocal num_loaded
+        num_loaded += 1
+        if num_loaded == 3:
+            raise LedgerUnavailableError
+        return load(*args, **named)
+
+    monkeypatch.setattr(chunks, "list_unfinished", load_two)
+    with pytest.raises(LedgerUnavailableError):
+        world.delete(batch)
+    assert world.outcomes() == {A: "deleted"}
 
 
 def test_what_a_probe_found_lets_others_go_before_its_own_delivery_is_back(world: World) -> None:

@@ -23,18 +23,11 @@ from tests.integration.versioned import (
     remove,
     set_versioning,
     there,
-    versioned_world,
     versions_waiting,
 )
 
 if TYPE_CHECKING:
-    from sandbox.moto import MotoServer
     from tests.factories import World
-
-
-@pytest.fixture(params=["weed", "moto"])
-def versioned(request: pytest.FixtureRequest, world: World, moto: MotoServer) -> World:
-    return versioned_world(world, moto if request.param == "moto" else None)
 
 
 def test_versions_that_are_not_the_latest_go_by_their_id_and_the_latest_stays(versioned: World) -> None:

@@ -23,20 +23,13 @@ from tests.integration.versioned import (
     remove,
     set_versioning,
     there,
-    versioned_world,
     versions_waiting,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sandbox.moto import MotoServer
     from tests.factories import World
-
-
-@pytest.fixture(params=["weed", "moto"])
-def versioned(request: pytest.FixtureRequest, world: World, moto: MotoServer) -> World:
-    return versioned_world(world, moto if request.param == "moto" else None)
 
 
 def busy_once(world: World, meanwhile: Callable[[], object]) -> tuple[World, list[set[str]]]:

@@ -134,6 +134,11 @@ class RetentionPolicy(StrictModel):
         return self
 
     @property
+    def keeps_histories(self) -> bool:
+        """A keep rule goes with named versions: it ranks current objects, and spares a key with its whole history."""
+        return self.keep is not None and self.versions is not Versions.CURRENT
+
+    @property
     def rules_hash(self) -> str:
         """Return the SHA-256, in hex, of the canonical JSON of what decides which objects go, and when.
 

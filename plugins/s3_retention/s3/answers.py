@@ -21,7 +21,7 @@ from botocore.parsers import ResponseParserError
 
 from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.outcome import STILL_EXPIRED, FailureClass, Final, Outcome, classify
-from s3_retention.errors import ListingError
+from s3_retention.errors import ListingError, ListingRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -130,6 +130,17 @@ def outcome_of_entry(entry: Mapping[str, Any], *, request_id: str | None) -> Out
         message=str(entry.get("Message", ""))[:MAX_MESSAGE] or None,
         request_id=request_id,
     )
+
+
+def may_pass(answer: object) -> bool:
+    """Say whether a call failed with what may pass by itself, so that it is worth another one."""
+    return isinstance(answer, Outcome) and answer.is_retried
+
+
+def broken_off(what: str, why: Outcome, *, then: str = "; nothing was planned") -> ListingError:
+    """Make the error of a listing, or of a question before it, that the store did not answer to its end."""
+    raised = ListingError if why.is_retried else ListingRefusedError
+    return raised(f"{what} {why.code} ({why.kind.value}): {why.message or 'the store gave no message'}{then}")
 
 
 def is_settled_by_look(outcome: Outcome) -> bool:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.outcome import STOPS_BATCH, FailureClass, Final, Outcome
-from s3_retention.errors import ListingError, ListingRefusedError
+from s3_retention.errors import ListingError
 from s3_retention.s3.answers import (
     STORE_ERRORS,
+    broken_off,
     clock_of,
     facts_of_listed,
     is_settled_by_look,
+    may_pass,
     no_end_told,
     outcome_of_error,
     request_id_of,
@@ -59,7 +61,7 @@ class S3Gateway:
 
     def read_clock(self, bucket: str) -> datetime | None:
         """Read the clock of the store, in whole seconds, from an answer about the bucket; None if it tells none."""
-        answer = self.limits.retrying(_may_pass)(self._head_bucket, bucket)
+        answer = self.limits.retrying(may_pass)(self._head_bucket, bucket)
         # Where it is refused, the listing that follows says what is wrong with the store.
         return None if isinstance(answer, Outcome) else clock_of(answer)
 
@@ -73,13 +75,9 @@ class S3Gateway:
             arguments: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix, "EncodingType": "url"}
             if token is not None:
                 arguments["ContinuationToken"] = token
-            answer = self.limits.retrying(_may_pass)(self._list_page, arguments)
+            answer = self.limits.retrying(may_pass)(self._list_page, arguments)
             if isinstance(answer, Outcome):
-                raised = ListingError if answer.is_retried else ListingRefusedError
-                raise raised(
-                    f"listing s3://{bucket}/{prefix} broke off with {answer.code} ({answer.kind.value}): "
-                    f"{answer.message or 'the store gave no message'}; nothing was planned"
-                )
+                raise broken_off(f"listing s3://{bucket}/{prefix} broke off with", answer)
             yield [facts_of_listed(bucket, prefix, entry, answer) for entry in answer.get("Contents", [])]
             if not answer["IsTruncated"]:
                 return
@@ -98,7 +96,7 @@ class S3Gateway:
         """
         arguments: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix, "EncodingType": "url"}
         arguments |= {"StartAfter": start_after} if token is None else {"ContinuationToken": token}
-        answer = self.limits.retrying(_may_pass)(self._list_page, arguments)
+        answer = self.limits.retrying(may_pass)(self._list_page, arguments)
         if isinstance(answer, Outcome):
             return answer
         found = [facts_of_listed(bucket, prefix, entry, answer) for entry in answer.get("Contents", [])]
@@ -242,7 +240,3 @@ class S3Gateway:
             # Of a bucket, a 404 has one meaning only, and does not pass by itself.
             is_missing = fault.code in ("404", "NoSuchBucket")
             return replace(fault, kind=FailureClass.CONFIG, code="NoSuchBucket") if is_missing else fault
-
-
-def _may_pass(answer: dict[str, Any] | Outcome) -> bool:
-    return isinstance(answer, Outcome) and answer.is_retried

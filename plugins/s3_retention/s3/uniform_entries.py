@@ -75,13 +75,12 @@ def read_uniform(body: bytes, tag: str) -> Uniform:
         run = raw.decode()
     except UnicodeDecodeError:
         raise NotUniformError from None
+    # ETags come with their quotes written as references: text may have them as they are.
     for quote in _QUOTES:
-        # ETags come with their quotes written as references: text may have them as they are.
-        if quote in run[: raw.index(f"</{tag}>".encode())]:
+        if quote in _first(run, tag):
             run = run.replace(quote, '"')
-    first = run[: run.index(f"</{tag}>") + len(tag) + 3]
     paths, pattern, length = _pattern_of(
-        tuple((bool(close), name) for close, name, _ in _TOKEN.findall(first))
+        tuple((bool(close), name) for close, name, _ in _TOKEN.findall(_first(run, tag)))
     )
     found = pattern.findall(run)
     columns: list[Sequence[str]] = list(zip(*found, strict=True)) if len(paths) > 1 else [found]
@@ -89,8 +88,13 @@ def read_uniform(body: bytes, tag: str) -> Uniform:
     if sum(sum(map(len, column)) for column in columns) + len(found) * length != len(run):
         raise NotUniformError
     if "&" in run:
-        columns = [[unescape(text) if "&" in text else text for text in column] for column in columns]
+        columns = [[_unescape(text) if "&" in text else text for text in column] for column in columns]
     return Uniform(head, tail, paths, columns)
+
+
+def _first(run: str, tag: str) -> str:
+    """Give the first entry of a run."""
+    return run[: run.index(f"</{tag}>") + len(tag) + 3]
 
 
 @lru_cache(maxsize=64)
@@ -124,7 +128,7 @@ def _pattern_of(tokens: tuple[tuple[bool, str], ...]) -> tuple[tuple[Path, ...],
     return tuple(leaves), re.compile(pattern), len(pattern) - len(leaves) * len(_TEXT)
 
 
-def unescape(text: str) -> str:
+def _unescape(text: str) -> str:
     """Resolve the references of a text as an XML parser does. Raises ``NotUniformError`` for any it would not take."""
     return _REFERENCE.sub(_resolve, text)
 

@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from s3_retention.core.objects import Upload
 from s3_retention.core.outcome import Final, Outcome
-from s3_retention.errors import ListingError, ListingRefusedError
-from s3_retention.s3.answers import STORE_ERRORS, clock_of, no_end_told, outcome_of_error, request_id_of
+from s3_retention.errors import ListingError
+from s3_retention.s3.answers import (
+    STORE_ERRORS,
+    broken_off,
+    clock_of,
+    may_pass,
+    no_end_told,
+    outcome_of_error,
+    request_id_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,13 +41,10 @@ def list_uploads(
     arguments: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix}
     markers: dict[str, str] = {}
     while True:
-        answer = gateway.limits.retrying(_may_pass)(_page, gateway, arguments | markers)
+        answer = gateway.limits.retrying(may_pass)(_page, gateway, arguments | markers)
         if isinstance(answer, Outcome):
-            raised = ListingError if answer.is_retried else ListingRefusedError
-            raise raised(
-                f"listing the unfinished uploads of s3://{bucket}/{prefix} broke off with {answer.code} "
-                f"({answer.kind.value}): {answer.message or 'the store gave no message'}"
-            )
+            what = f"listing the unfinished uploads of s3://{bucket}/{prefix} broke off with"
+            raise broken_off(what, answer, then="")
         # One that a page names twice is one.
         page = list(dict.fromkeys(_upload(bucket, prefix, one) for one in answer.get("Uploads", [])))
         if any(not upload.key.startswith(prefix) for upload in page):
@@ -92,7 +97,3 @@ def _page(gateway: S3Gateway, arguments: dict[str, Any]) -> dict[str, Any] | Out
     except STORE_ERRORS as error:
         return outcome_of_error(error, whole_request=True)
     return answer if "IsTruncated" in answer else no_end_told(answer)
-
-
-def _may_pass(answer: dict[str, Any] | Outcome) -> bool:
-    return isinstance(answer, Outcome) and answer.is_retried

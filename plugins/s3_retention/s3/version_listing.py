@@ -13,11 +13,13 @@ from urllib.parse import unquote_plus
 
 from s3_retention.core.objects import NULL_VERSION, ListedVersion, ObjectFacts, Versioning
 from s3_retention.core.outcome import FailureClass, Final, Outcome
-from s3_retention.errors import ListingError, ListingRefusedError
+from s3_retention.errors import ListingError
 from s3_retention.s3.answers import (
     STORE_ERRORS,
+    broken_off,
     facts_of_listed,
     is_empty,
+    may_pass,
     no_end_told,
     nothing_said,
     outcome_of_error,
@@ -57,12 +59,8 @@ def list_histories(gateway: S3Gateway, bucket: str, prefix: str) -> Iterator[lis
         for _, whole in _histories(gateway, bucket, prefix):
             yield whole
     except _UnansweredError as error:
-        why = error.outcome
-        raised = ListingError if why.is_retried else ListingRefusedError
-        raise raised(
-            f"listing the versions of s3://{bucket}/{prefix} broke off with {why.code} ({why.kind.value}): "
-            f"{why.message or 'the store gave no message'}; nothing was planned"
-        ) from None
+        what = f"listing the versions of s3://{bucket}/{prefix} broke off with"
+        raise broken_off(what, error.outcome) from None
 
 
 def look_at_histories(gateway: S3Gateway, bucket: str, keys: Collection[str]) -> dict[str, History | Outcome]:
@@ -102,13 +100,10 @@ def ask_versioning(gateway: S3Gateway, bucket: str) -> Versioning:
         # A 200 without a body reads like a bucket that never had versions.
         return nothing_said(answer) if is_empty(answer) else answer
 
-    answer = gateway.limits.retrying(_may_pass)(ask)
+    answer = gateway.limits.retrying(may_pass)(ask)
     if isinstance(answer, Outcome):
-        raised = ListingError if answer.is_retried else ListingRefusedError
-        raise raised(
-            f"whether s3://{bucket} has versions was not answered: {answer.code} ({answer.kind.value}): "
-            f"{answer.message or 'the store gave no message'}; it takes s3:GetBucketVersioning; nothing was planned"
-        )
+        what = f"whether s3://{bucket} has versions was not answered:"
+        raise broken_off(what, answer, then="; it takes s3:GetBucketVersioning; nothing was planned")
     return Versioning(str(answer.get("Status") or "Never"), answer.get("MFADelete") == "Enabled")
 
 
@@ -155,7 +150,7 @@ def _histories(
     arguments |= {"KeyMarker": after} if after else {}
     markers: dict[str, str] | None = {}
     while markers is not None:
-        answer = gateway.limits.retrying(_may_pass)(_page, gateway, arguments | markers)
+        answer = gateway.limits.retrying(may_pass)(_page, gateway, arguments | markers)
         if isinstance(answer, Outcome):
             raise _UnansweredError(answer)
         page: History = []
@@ -187,10 +182,6 @@ def _page(gateway: S3Gateway, arguments: dict[str, Any]) -> dict[str, Any] | Out
     except STORE_ERRORS as error:
         return outcome_of_error(error, whole_request=True)
     return answer if "IsTruncated" in answer else no_end_told(answer)
-
-
-def _may_pass(answer: dict[str, Any] | Outcome) -> bool:
-    return isinstance(answer, Outcome) and answer.is_retried
 
 
 def _listed(

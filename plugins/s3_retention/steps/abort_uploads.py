@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from s3_retention.core.selection import Selection
@@ -54,13 +55,10 @@ def run(
         if find_brake(conn, policy) is not None:
             return AbortResult()
         now = watermarks.read_clock(conn)
-    result = AbortResult()
+    result, bucket = AbortResult(), policy.source.bucket
     with ThreadPoolExecutor(max_workers=policy.batch.parallel, thread_name_prefix="abort") as pool:
         for page in _due_pages(gateway, policy, policy.abort_incomplete_after, now):
-            bucket = policy.source.bucket
-            outcomes = list(
-                pool.map(lambda upload: abort_upload(gateway, policy.source.bucket, upload), page)
-            )
+            outcomes = list(pool.map(partial(abort_upload, gateway, bucket), page))
             done = [(upload, one) for upload, one in zip(page, outcomes, strict=True) if one.is_final]
             with transaction(conn):
                 aborted_uploads.insert(

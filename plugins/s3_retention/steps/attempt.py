@@ -50,7 +50,7 @@ def run(
     """
     decided = decide_again(gateway, policy, delivery, limits)
     named = _undecided(delivery.commands, decided)
-    versions = decide_versions.run(gateway, policy, named, delivery.now)
+    versions = decide_versions.run(gateway, policy, named, delivery.now, limits)
     decided |= versions.outcomes
     rest = _undecided(delivery.commands, decided)
     if condition is None:
@@ -74,7 +74,9 @@ def run(
         bypasses_governance=policy.bypass_governance,
     )
     names_versions = any(command.ref.version_id is not None for command in rest)
-    anew = partial(decide_versions.run_alone, gateway, policy, now=delivery.now) if names_versions else None
+    anew = None
+    if names_versions:
+        anew = partial(decide_versions.run_alone, gateway, policy, now=delivery.now, limits=limits)
     first = _undecided(rest, versions.beneath)
     done = delete_with_retries(gateway, first, guard, limits, decide=anew)
     attempted += done.attempted

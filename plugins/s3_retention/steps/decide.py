@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from s3_retention.core.policy_parts import Versions
 from s3_retention.errors import PlanRefusedError
 from s3_retention.store import plan_candidates, plan_kept_keys
 
@@ -66,7 +65,7 @@ def run(conn: Connection, policy: RetentionPolicy, scan: Scan, bounds: Bounds) -
     Raises ``PlanRefusedError`` when everything would expire and the policy does not allow it.
     """
     # With named versions the rule has been asked already: it ranks current objects (steps/scan.py).
-    keep = policy.keep if policy.versions is Versions.CURRENT else None
+    keep = None if policy.keeps_histories else policy.keep
     plan_candidates.decide(
         conn,
         policy=policy.name,
@@ -102,7 +101,7 @@ def store_commands(
     Of a version whose lock has ended, the row in quarantine is closed: it waits for its new command now.
     """
     plan_candidates.supersede_ripe(conn, holder=holder)
-    if policy.keep is not None and policy.versions is not Versions.CURRENT:
+    if policy.keeps_histories:
         plan_kept_keys.store(conn, interval_id=interval_id, generation=generation)
     # A run is dealt at least one batch, so none may be over the limit of a run.
     batch_size = min(policy.batch.size, policy.limits.max_commands_per_run)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from s3_retention.core.outcome import FailureClass, Final, Outcome, kept
+from s3_retention.core.outcome import Final, Outcome, kept
 from s3_retention.core.verdict import Action, Decider
-from s3_retention.s3.recheck import MAX_FAILED_LOOKS, is_same_incarnation
+from s3_retention.s3.recheck import Faults, is_same_incarnation
 from s3_retention.steps.retry import look_with_retries
 
 if TYPE_CHECKING:
@@ -57,13 +57,12 @@ def decide_again(
     decided: dict[bytes, Outcome] = {}
     safe: dict[GroupOfPlan, Outcome | None] = {}
     decider = Decider(policy)
-    fault: Outcome | None = None
-    num_failed = 0
+    faults = Faults()
     for command in delivery.commands:
         if command.policy_version != policy.version:
             decided[command.command_id] = kept("policy_changed")
             continue
-        outcome, is_looked_at = fault, False
+        outcome, is_looked_at = faults.of_all, False
         # Versions are decided with the whole history of their key (steps/decide_versions.py).
         if outcome is None and delivery.is_redrive and command.ref.version_id is None:
             outcome = _decide_redriven(gateway, decider, command, delivery.now, limits)
@@ -75,12 +74,9 @@ def decide_again(
                 is_looked_at = True
             outcome = safe[group]
         if is_looked_at:
-            num_failed = num_failed + 1 if outcome is not None and outcome.is_retried else 0
+            faults.see(outcome)
         if outcome is not None:
             decided[command.command_id] = outcome
-            is_busy = outcome.kind is FailureClass.THROTTLED
-            if outcome.stops_batch or is_busy or num_failed == MAX_FAILED_LOOKS:
-                fault = replace(outcome, whole_request=True)
     return decided
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.core.versions import Judged
     from s3_retention.s3.gateway import S3Gateway
+    from s3_retention.s3.limits import RetryLimits
 
 
 @dataclass(slots=True)
@@ -34,7 +35,11 @@ class VersionsDecided:
 
 
 def run(
-    gateway: S3Gateway, policy: RetentionPolicy, commands: Sequence[DeleteCommand], now: datetime
+    gateway: S3Gateway,
+    policy: RetentionPolicy,
+    commands: Sequence[DeleteCommand],
+    now: datetime,
+    limits: RetryLimits,
 ) -> VersionsDecided:
     """Decide the commands that name a version, at ``now`` by the ledger's clock. Touches the store alone.
 
@@ -65,19 +70,26 @@ def run(
                 decided.outcomes[command.command_id] = outcome
             elif by_ref[command.ref][0].is_latest and len(history) > 1:
                 decided.beneath[command.command_id] = by_ref.keys() - {command.ref}
-    decided.outcomes |= _look_at_unseen(gateway, unseen)
+    decided.outcomes |= _look_at_unseen(gateway, unseen, limits)
     return decided
 
 
 def run_alone(
-    gateway: S3Gateway, policy: RetentionPolicy, commands: Sequence[DeleteCommand], *, now: datetime
+    gateway: S3Gateway,
+    policy: RetentionPolicy,
+    commands: Sequence[DeleteCommand],
+    *,
+    now: datetime,
+    limits: RetryLimits,
 ) -> dict[bytes, Outcome]:
     """Decide commands of which the others of their keys are not sent with them: nothing may lie beneath a latest."""
-    decided = run(gateway, policy, commands, now)
+    decided = run(gateway, policy, commands, now, limits)
     return dict.fromkeys(decided.beneath, kept(OVER_KEPT.reasons[0])) | decided.outcomes
 
 
-def _look_at_unseen(gateway: S3Gateway, commands: Sequence[DeleteCommand]) -> dict[bytes, Outcome]:
+def _look_at_unseen(
+    gateway: S3Gateway, commands: Sequence[DeleteCommand], limits: RetryLimits
+) -> dict[bytes, Outcome]:
     """Look by its id at each version of a key that no page has shown: a store may leave a whole key out.
 
     One that is there after all is kept, since nothing is known of what lies on top of it. Of a delete marker a store
@@ -89,7 +101,7 @@ def _look_at_unseen(gateway: S3Gateway, commands: Sequence[DeleteCommand]) -> di
         if command.facts.etag is None:
             outcomes[command.command_id] = Outcome(Final.ALREADY_ABSENT)
             continue
-        found = faults.of_all or look_with_retries(gateway, command.ref, gateway.limits)
+        found = faults.of_all or look_with_retries(gateway, command.ref, limits)
         seen = found if isinstance(found, Outcome) else kept(NO_LATEST.reasons[0])
         outcomes[command.command_id] = faults.see(seen) or seen
     return outcomes

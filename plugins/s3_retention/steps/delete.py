@@ -143,8 +143,9 @@ def _deliver(
                 with transaction(conn):
                     batches.renew(conn, batch, lease=lease)
                 continue
-            if store.condition is not None:
-                in_flight.send()  # the store need not wait for the ledger
+            # The store need not wait for the ledger; while it is not known yet, it does.
+            if in_flight.condition is not None:
+                in_flight.send_next()
             _take_in(conn, batch, came_back, store, holder, lease)
 
 

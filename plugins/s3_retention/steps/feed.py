@@ -49,11 +49,10 @@ class Feed:
         return self._upcoming
 
     def take(self) -> Delivery | None:
-        """Give the next delivery; None where its turn has not come, or nothing is left."""
-        taken = self.load()
-        if taken is None or self.seconds_to_turn > 0:
+        """Give the delivery that is loaded; None where there is none, or its turn has not come."""
+        if self.seconds_to_turn > 0:
             return None
-        self._upcoming = None
+        taken, self._upcoming = self._upcoming, None
         return taken
 
     @property

@@ -40,19 +40,23 @@ class InFlight:
 
     def send(self) -> None:
         """Send what has its turn, up to the room that there is; and have the next delivery at hand."""
-        while not self.delivered.is_ending and self._has_room and (delivery := self.feed.take()):
-            sent = self.pool.submit(
-                attempt.run,
-                self.gateway,
-                self.policy,
-                delivery,
-                self.limits,
-                self.store.condition,
-                self._find_out,
-            )
-            self.sent[sent] = delivery
-        if not self.delivered.is_ending:
-            self.feed.load()  # while the store is busy
+        while not self.delivered.is_ending and self.feed.load() and self.send_next():
+            pass
+
+    def send_next(self) -> bool:
+        """Send the delivery that is at hand, where it has its turn and there is room; the ledger is not asked."""
+        if self.delivered.is_ending or not self._has_room or (delivery := self.feed.take()) is None:
+            return False
+        sent = self.pool.submit(
+            attempt.run, self.gateway, self.policy, delivery, self.limits, self.condition, self._find_out
+        )
+        self.sent[sent] = delivery
+        return True
+
+    @property
+    def condition(self) -> EtagCondition | None:
+        """What is known of the store by now, from the ledger or from a probe whose delivery is not back yet."""
+        return self.store.condition or (self._found_out.result() if self._found_out.done() else None)
 
     @property
     def is_waiting(self) -> bool:
@@ -88,10 +92,8 @@ class InFlight:
     @property
     def _has_room(self) -> bool:
         """While it is not known what the store does with an ETag, one delivery at a time finds it out."""
-        if self.store.condition is None and self._found_out.done():
-            self.store.condition = self._found_out.result()
         # A delete that names a version is held to it by its id: nothing is to be found out.
-        is_known = self.store.condition is not None or self.policy.versions is not Versions.CURRENT
+        is_known = self.condition is not None or self.policy.versions is not Versions.CURRENT
         return len(self.sent) < (self.policy.batch.parallel if is_known else 1)
 
     def _find_out(self, condition: EtagCondition) -> None:

@@ -39,11 +39,11 @@ def judged_pages(
         return
     versioned = _versioned(source, policy)
     decider = VersionDecider(policy)
-    if policy.keep is not None:
+    if policy.keeps_histories:
         with transaction(conn):
             plan_kept_keys.begin(conn)
     for histories in read_ahead(versioned.histories()):
-        if policy.keep is not None:
+        if policy.keeps_histories:
             currents = [decider.ranked(history, now=now) for history in histories]
             with transaction(conn):
                 plan_kept_keys.copy(conn, [one for one in currents if one is not None])

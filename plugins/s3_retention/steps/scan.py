@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from s3_retention.core.policy_parts import Versions
 from s3_retention.core.verdict import Verdict
 from s3_retention.errors import PlanRefusedError
 from s3_retention.steps.judge import judged_pages
@@ -62,7 +61,7 @@ def run(
         with transaction(conn):
             heartbeat()
             plan_candidates.copy(conn, candidates)
-    if policy.keep is not None and policy.versions is not Versions.CURRENT:
+    if policy.keep is not None and policy.keeps_histories:
         with transaction(conn):
             num_kept["kept_latest"] += plan_kept_keys.spare(conn, keep_latest=policy.keep.latest)
     return Scan(now, num_scanned, num_kept)

@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class TargetStore:
-    """The store of one policy under its identity; ``condition`` is None until it is known, here or to the ledger."""
+    """The store of one policy under its identity; ``condition`` is None until it is known."""
 
     probed: ProbedStore
     paced: PacedStore
     max_rate: float | None
     condition: EtagCondition | None
-    is_remembered: bool
 
     @classmethod
     def open(cls, conn: Connection, gateway: S3Gateway, policy: RetentionPolicy) -> TargetStore:
@@ -44,13 +43,12 @@ class TargetStore:
         with transaction(conn):
             if max_rate is not None:
                 request_rates.start(conn, paced, max_rate=max_rate)
-            condition = store_probes.find(conn, probed)
-        return cls(probed, paced, max_rate, condition, is_remembered=condition is not None)
+            return cls(probed, paced, max_rate, store_probes.find(conn, probed))
 
     def learn(self, conn: Connection, came: Attempt) -> None:
         """Write down what an answer tells of the store; the caller holds the fence of its batch."""
-        if not self.is_remembered and came.condition is not None:
+        if self.condition is None and came.condition is not None:
             store_probes.remember(conn, self.probed, came.condition, valid_for=probe.VALID_FOR)
-            self.condition, self.is_remembered = came.condition, True
+            self.condition = came.condition
         if came.num_failed_by_class[FailureClass.THROTTLED.value]:
             request_rates.slow_down(conn, self.paced, max_rate=self.max_rate)
