@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,13 +85,24 @@ def begin_pause(running: Stack) -> None:
     """Let the minutely policy run by its schedule, and pause it: while it misses ticks, other tests have their turn."""
     running.s3.admin_client().create_bucket(Bucket="minutely")
     running.airflow.wait_for_dag(MINUTELY)
-    while not (runs := running.airflow.dag_runs(MINUTELY)) or runs[-1]["state"] != "success":
-        # Once more where the pause has caught the run of the next minute at its start.
+    while not (runs := running.airflow.dag_runs(MINUTELY)) or not ended_in_its_minute(runs[-1]):
+        # Once more where the pause has caught the run of the next minute at its start, and where the run came so late
+        # that its interval reaches into the next minute: the first missed tick must not be covered by it.
         running.airflow.unpause(MINUTELY)
         until(lambda: running.airflow.dag_runs(MINUTELY))
         for run in running.airflow.dag_runs(MINUTELY):
             running.airflow.wait_for_run(MINUTELY, run["dag_run_id"], expect="success")
         running.airflow.pause(MINUTELY)
+
+
+def ended_in_its_minute(run: dict[str, Any]) -> bool:
+    """Whether a run succeeded before the tick after its own."""
+    if run["state"] != "success":
+        return False
+    ran_at, ended_at = (
+        datetime.fromisoformat(run[name].replace("Z", "+00:00")) for name in ("run_after", "end_date")
+    )
+    return ended_at < ran_at + timedelta(minutes=1)
 
 
 def ask(running: Stack, statement: str, *values: object) -> list[tuple[Any, ...]]:

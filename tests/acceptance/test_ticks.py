@@ -180,10 +180,11 @@ def test_the_ticks_of_a_killed_scheduler_are_each_run_late_or_flagged_once(runni
     scheduler = running.airflow.component("scheduler")
     scheduler.kill()
     key = put_expired(running, "killed")
-    until(lambda: now() >= last_run_at + 2 * MINUTE + MOMENT, seconds=180)
+    # Airflow runs the tick that it had in mind, and the newest one: of three, one at least is skipped.
+    until(lambda: now() >= last_run_at + 3 * MINUTE + MOMENT, seconds=240)
     assert newest_run(running)[0] == last_run_at
     scheduler.start()
-    until(lambda: newest_run(running)[0] >= last_run_at + 2 * MINUTE)
+    until(lambda: newest_run(running)[0] >= last_run_at + 3 * MINUTE)
     for run in running.airflow.dag_runs(MINUTELY):
         running.airflow.wait_for_run(MINUTELY, run["dag_run_id"], expect="success")
 
