@@ -248,15 +248,21 @@ def groups(draw: st.DrawFn) -> list[Candidate]:
     ]
 
 
-@given(candidates=groups(), n=st.integers(1, 4))
+@given(candidates=groups(), n=st.integers(1, 4), are_distinct=st.booleans())
 def test_sql_keeps_the_same_newest_of_each_group_as_python(
-    conn: Connection, candidates: list[Candidate], n: int
+    conn: Connection, candidates: list[Candidate], n: int, are_distinct: bool
 ) -> None:
     with transaction(conn):
         plan_candidates.begin(conn)
         plan_candidates.copy(conn, candidates)
         plan_candidates.decide(
-            conn, policy="p", policy_version="v1", keep_latest=n, due_from=None, ends_at=JUNE
+            conn,
+            policy="p",
+            policy_version="v1",
+            keep_latest=n,
+            due_from=None,
+            ends_at=JUNE,
+            are_distinct=are_distinct,
         )
         rows = conn.execute("SELECT key, reason FROM plan_decisions").fetchall()
     assert {row["key"] for row in rows if row["reason"] == "kept_latest"} == {

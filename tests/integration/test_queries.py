@@ -53,7 +53,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
             "start_at starts_at unclaimed_since"
         ),
     ),
-    (True, "is_balanced is_whole"),
+    (True, "are_distinct is_balanced is_whole"),
     (1.5, "first_rate free_rate max_rate min_rate step"),
     (timedelta(minutes=10), "heartbeat lease rescue_after safety_delay valid_for"),
     (Jsonb({}), "counts did num_kept_by_reason"),

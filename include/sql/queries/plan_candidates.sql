@@ -107,7 +107,8 @@ TRUNCATE plan_decisions;
 
 -- name: decide_candidates
 -- Keep rules see the whole group, due or not: the newest of each group stay, whatever their age. A key that
--- the listing named twice counts once, by its newest incarnation. An open quarantine row keeps its object,
+-- the listing named twice counts once, by its newest incarnation; where the scan has seen that there is none,
+-- none is looked for. An open quarantine row keeps its object,
 -- unless it waits for a lock that has ended, and so does an open command of another plan. A version is known
 -- by its id: to lock it changes its time on some stores. Only a replay has a lower bound, and earlier plans
 -- of its interval: what one of them has settled is not repeated. Whether any is parked or held at all is
@@ -194,14 +195,20 @@ FROM (
             ORDER BY one.reference_at DESC, one.last_modified_at DESC, one.key DESC
         ) AS place
     FROM (
-        SELECT DISTINCT ON (plan_candidates.bucket, plan_candidates.key, plan_candidates.version_id) -- noqa: LT05,LT09
-            plan_candidates.*
-        FROM plan_candidates
-        ORDER BY
-            plan_candidates.bucket ASC,
-            plan_candidates.key ASC,
-            plan_candidates.version_id ASC,
-            plan_candidates.last_modified_at DESC
+        SELECT plan_candidates.* FROM plan_candidates
+        WHERE %(are_distinct)s::boolean
+        UNION ALL
+        SELECT newest.* FROM (
+            SELECT DISTINCT ON (plan_candidates.bucket, plan_candidates.key, plan_candidates.version_id) -- noqa: LT05,LT09
+                plan_candidates.*
+            FROM plan_candidates
+            WHERE NOT %(are_distinct)s::boolean
+            ORDER BY
+                plan_candidates.bucket ASC,
+                plan_candidates.key ASC,
+                plan_candidates.version_id ASC,
+                plan_candidates.last_modified_at DESC
+        ) AS newest
     ) AS one
 ) AS ranked;
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-NUM_NEW = 100_000
+NUM_NEW = 10_000
 """Values made, and not yet dropped, before the collector looks."""
 
 

@@ -73,6 +73,7 @@ def run(conn: Connection, policy: RetentionPolicy, scan: Scan, bounds: Bounds) -
         keep_latest=keep.latest if keep else None,
         due_from=bounds.due_from,
         ends_at=bounds.ends_at,
+        are_distinct=scan.are_distinct,
         interval_id=bounds.interval_id,
         generation=bounds.generation,
     )

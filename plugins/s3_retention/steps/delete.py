@@ -17,6 +17,7 @@ from s3_retention.steps.collecting import collects_rarely
 from s3_retention.steps.feed import Feed
 from s3_retention.steps.in_flight import InFlight
 from s3_retention.steps.target_store import TargetStore
+from s3_retention.steps.turns import takes_short_turns
 from s3_retention.store import batches, failed_attempts, failures, ledger_entries, quarantine
 from s3_retention.store.connection import transaction
 
@@ -70,6 +71,7 @@ def stop(
 
 
 @collects_rarely()
+@takes_short_turns()
 def run(
     conn: Connection,
     gateway: S3Gateway,

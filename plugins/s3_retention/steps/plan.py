@@ -14,6 +14,7 @@ from s3_retention.steps import deal, decide, scan
 from s3_retention.steps.claim import use_policy_version
 from s3_retention.steps.collecting import collects_rarely
 from s3_retention.steps.decide import Bounds, PlanResult
+from s3_retention.steps.turns import takes_short_turns
 from s3_retention.store import intervals, ledger_entries, watermarks
 from s3_retention.store.connection import transaction
 
@@ -31,6 +32,7 @@ MAX_SLICES = 100
 
 
 @collects_rarely()
+@takes_short_turns()
 def run(
     conn: Connection,
     source: CandidateSource,
@@ -85,6 +87,7 @@ def run(
 
 
 @collects_rarely()
+@takes_short_turns()
 def simulate(conn: Connection, source: CandidateSource, policy: RetentionPolicy) -> PlanResult:
     """Decide everything as an enforced run would, and write nothing that outlives this session.
 

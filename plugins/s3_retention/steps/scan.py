@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
+from operator import lt
 from typing import TYPE_CHECKING
 
+from s3_retention.core.policy_parts import Versions
 from s3_retention.core.verdict import Verdict
 from s3_retention.errors import PlanRefusedError
 from s3_retention.steps.judge import judged_pages
@@ -14,7 +16,7 @@ from s3_retention.store import plan_candidates, plan_kept_keys, watermarks
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from s3_retention.core.interval import Interval
@@ -28,11 +30,30 @@ MAX_CLOCK_SKEW = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A complete scan in counts. ``started_at`` is by the ledger's clock: what came later may not be in it."""
+    """A complete scan in counts. ``started_at`` is by the ledger's clock: what came later may not be in it.
+
+    ``are_distinct``: it named no object twice, as far as its order tells.
+    """
 
     started_at: datetime
     num_scanned: int
     num_kept: Counter[str]
+    are_distinct: bool = False
+
+
+@dataclass(slots=True)
+class Order:
+    """Whether keys only grow, so that none can come twice. Each store lists in an order; not each in this one."""
+
+    is_strict: bool = True
+    last: str | None = None
+
+    def see(self, keys: Sequence[str]) -> None:
+        """Look at the next keys."""
+        if self.is_strict and keys:
+            before = keys if self.last is None else [self.last, *keys]
+            self.is_strict = all(map(lt, before, before[1:]))
+            self.last = keys[-1]
 
 
 def run(
@@ -48,6 +69,8 @@ def run(
     _refuse_skew(policy, source.read_clock(), now)
     num_scanned = 0
     num_kept: Counter[str] = Counter()
+    # A key has many versions, and a listing of these has no order that all stores keep.
+    order = Order(is_strict=policy.versions is Versions.CURRENT)
     with transaction(conn):
         plan_candidates.begin(conn)
     for page in judged_pages(conn, source, policy, now):
@@ -58,13 +81,14 @@ def run(
                 num_kept[judged.reasons[0]] += 1
             else:
                 candidates.append(judged)
+        order.see([one.facts.ref.key for one in candidates])
         with transaction(conn):
             heartbeat()
             plan_candidates.copy(conn, candidates)
     if policy.keep is not None and policy.keeps_histories:
         with transaction(conn):
             num_kept["kept_latest"] += plan_kept_keys.spare(conn, keep_latest=policy.keep.latest)
-    return Scan(now, num_scanned, num_kept)
+    return Scan(now, num_scanned, num_kept, order.is_strict)
 
 
 def refuse_future_end(conn: Connection, interval: Interval) -> None:

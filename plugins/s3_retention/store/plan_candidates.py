@@ -56,11 +56,13 @@ def decide(
     keep_latest: int | None,
     due_from: datetime | None,
     ends_at: datetime,
+    are_distinct: bool,
     interval_id: int | None = None,
     generation: int = 0,
 ) -> None:
     """Decide every candidate: due, or kept with its reason.
 
+    ``are_distinct``: no candidate of this session's table names the same object as another one.
     ``due_from`` is the lower bound of a replay. What earlier generations of the interval have settled is kept. Parked
     rows whose lock has ended are held by this transaction.
     """
@@ -86,6 +88,7 @@ def decide(
         keep_latest=keep_latest,
         due_from=due_from,
         ends_at=ends_at,
+        are_distinct=are_distinct,
         interval_id=interval_id,
         earlier_generations=list(range(generation)),
     )
