@@ -208,6 +208,14 @@ NO_SEAM = {
     "plan_candidates.supersede_ripe_locks": "where a lock has ended, in the transaction that stores the plan",
     "aborted_uploads.insert_aborted_uploads": "one statement of its own, after aborts that cannot be taken back: what "
     "is lost with it is a row, and the upload is gone",
+    "plan_canary.take_canary": "a table of the session, of which a killed process leaves nothing",
+    "plan_canary.drop_taken_chunk": "as above",
+    "plan_canary.shorten_taken_chunk": "as above",
+    "plan_canary.insert_canary": "as plan_candidates.insert_chunks, in the same transaction",
+    "approvals.insert_approval": "alone in its transaction, but for a lease: without it the next try asks",
+    "approvals.decide_approval": "one statement of its own: without it the question is open, and asked again",
+    "ledger_entries.settle_rejected": "a transaction for each batch, in which it closes; test_approval.py breaks off "
+    "between two",
     "batches.renew_batch": "lengthens a lease and nothing else, when a third of it has gone by",
     "request_rates.slow_down": "in the settle of a throttled answer; a rate that is lost with it is halved at the next",
     "late_runs.insert_late_run": "one statement of its own, called by Airflow's triggerer and by no pipeline",

@@ -33,6 +33,8 @@ class FindingKind(str, Enum):
     LATE_RUN = "late_run"
     NO_POLICY_FILE = "no_policy_file"
     REPLAY_UNFINISHED = "replay_unfinished"
+    PLAN_WAITS = "plan_waits"
+    PLAN_REJECTED = "plan_rejected"
 
 
 @dataclass(frozen=True, slots=True)
