@@ -26,7 +26,17 @@ def begin(running: Stack, dag_id: str = DAG_ID) -> str:
     running.airflow.unpause(dag_id)
     run_id = running.airflow.trigger(dag_id)
     until(lambda: question(running, run_id, dag_id)["state"] in {"awaiting_input", "deferred"})
+    # An answer that overtakes the end of the worker that asked fails the task: no person is so quick.
+    log = running.folder / "airflow" / "scheduler.log"
+    until(lambda: has_seen_the_worker_end(log.read_text(encoding="utf-8"), run_id))
     return run_id
+
+
+def has_seen_the_worker_end(log: str, run_id: str) -> bool:
+    return any(
+        "TaskInstance Finished" in line and "task_id=approve_plan" in line and run_id in line
+        for line in log.splitlines()
+    )
 
 
 def question(running: Stack, run_id: str, dag_id: str = DAG_ID) -> Json:
