@@ -84,7 +84,7 @@ def test_a_plan_over_a_limit_waits_and_a_rejected_one_deletes_nothing_and_an_app
     assert decided_by  # whom Airflow names
 
     # The next run plans the same objects as stragglers, and asks anew.
-    run_id = begin(running)
+    run_id = approved = begin(running)
     client = running.s3.admin_client()
     client.put_object(Bucket=BUCKET, Key=keys[0], Body=b"changed meanwhile")
     client.put_object(Bucket=BUCKET, Key="data/2026-01-01/created.bin", Body=b"x")
@@ -102,10 +102,13 @@ def test_a_plan_over_a_limit_waits_and_a_rejected_one_deletes_nothing_and_an_app
     assert keys_in(running, BUCKET) == set()
     assert len(decisions(running)) == 2
 
-    # Clearing all of a run that was approved asks nothing and repeats nothing.
-    running.airflow.clear(DAG_ID, run_id)
-    running.airflow.wait_for_run(DAG_ID, run_id, expect="success")
-    assert len(decisions(running)) == 2
+    # Clearing the question, or all, of the run that was approved asks nothing and repeats nothing.
+    for what in (["approve_plan"], None):
+        running.airflow.clear(DAG_ID, approved, what, downstream=True)
+        running.airflow.wait_for_run(DAG_ID, approved, expect="success")
+        report = running.airflow.xcom(DAG_ID, approved, "report_run")
+        assert report["num_by_outcome"] == {"deleted": 3, "changed": 1}
+        assert len(decisions(running)) == 2
 
 
 def test_a_plan_that_nobody_answers_in_time_is_closed_as_if_it_were_rejected(running: Stack) -> None:

@@ -10,13 +10,12 @@ FROM s3_retention.approvals
 WHERE approvals.interval_id = %(interval_id)s AND approvals.generation = %(generation)s;
 
 -- name: insert_approval
--- Asks about the first plan of an interval: once, whatever number of runs come upon it. One that was stored
--- before plans had a hash gets it here.
+-- Asks about the first plan of an interval: once, whatever number of runs come upon it.
 INSERT INTO s3_retention.approvals (interval_id, generation, plan_hash, over_limits, dag_id, run_id)
 SELECT
     intervals.interval_id,
     0 AS generation,
-    coalesce(intervals.plan_hash, s3_retention.plan_hash(intervals.interval_id, 0)) AS plan_hash,
+    s3_retention.plan_hash(intervals.interval_id, 0) AS plan_hash,
     %(over_limits)s AS over_limits,
     %(dag_id)s AS dag_id,
     %(run_id)s AS run_id

@@ -15,7 +15,6 @@ SELECT
     intervals.num_stragglers,
     intervals.num_kept_by_reason,
     intervals.next_due_at,
-    encode(intervals.plan_hash, 'hex') AS plan_hash,
     greatest(intervals.claimed_until, (
         SELECT max(batches.claimed_until) FROM s3_retention.batches
         WHERE batches.interval_id = intervals.interval_id AND batches.closed_at IS NULL
@@ -85,8 +84,7 @@ WHERE interval_id = %(interval_id)s AND fence = %(fence)s AND state <> 'complete
 RETURNING interval_id;
 
 -- name: mark_planned
--- The plan is stored whole, in the transaction of its chunks, over which its hash is. No row: the claim is
--- lost.
+-- The plan is stored whole, in the transaction of its chunks. No row: the claim is lost.
 UPDATE s3_retention.intervals
 SET
     state = 'planned',
@@ -97,8 +95,7 @@ SET
     num_bytes = %(num_bytes)s,
     num_stragglers = %(num_stragglers)s,
     num_kept_by_reason = %(num_kept_by_reason)s,
-    next_due_at = %(next_due_at)s,
-    plan_hash = s3_retention.plan_hash(interval_id, 0)
+    next_due_at = %(next_due_at)s
 WHERE interval_id = %(interval_id)s AND fence = %(fence)s AND state = 'claimed'
 RETURNING interval_id;
 
