@@ -465,7 +465,7 @@ def test_a_listing_that_is_empty_cut_or_no_listing_is_an_error(body: bytes, cut:
 # Attempts in the task -------------------------------------------------------------------------------------
 def a_command(one: ObjectFacts, num_attempts: int = 0) -> DeleteCommand:
     return DeleteCommand(
-        command_id(one, "v1"), b"o" * 32, one, one.last_modified_at, 1, 0, "v1", num_attempts=num_attempts
+        command_id(one, "v1") + b"o" * 32, one, one.last_modified_at, 1, 0, "v1", num_attempts=num_attempts
     )
 
 

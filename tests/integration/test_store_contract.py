@@ -122,7 +122,7 @@ def test_the_probe_finds_out_what_each_store_does_with_a_condition_at_the_price_
 ) -> None:
     store.put("a", "b")
     commands = [
-        DeleteCommand(command_id(one, "v1"), b"o" * 32, one, one.last_modified_at, 1, 0, "v1")
+        DeleteCommand(command_id(one, "v1") + b"o" * 32, one, one.last_modified_at, 1, 0, "v1")
         for one in store.listed()
     ]
     found = probe.run(store.gateway, commands, NO_WAIT)

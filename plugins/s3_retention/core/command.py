@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from s3_retention.core.objects import ObjectFacts, ObjectRef
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+ID_SIZE = 32
+"""Bytes of a SHA-256."""
 
 
 def operation_id(bucket: str, key: str, policy_version: str) -> str:
@@ -39,13 +41,12 @@ def incarnation(*, version_id: str | None, etag: str | None, last_modified_at: d
 class DeleteCommand:
     """One planned delete, as a chunk holds it.
 
-    ``operation_id`` and ``command_id`` are 32 raw bytes. ``num_attempts`` counts the failed attempts of
+    ``ids`` are its command id and its operation id, 32 raw bytes each. ``num_attempts`` counts the failed attempts of
     earlier tries. ``quarantine_id`` is set where a redrive delivers the command; else ``place`` is its place in its
     chunk, from 1.
     """
 
-    command_id: bytes
-    operation_id: bytes
+    ids: bytes
     facts: ObjectFacts
     due_at: datetime
     interval_id: int
@@ -56,6 +57,16 @@ class DeleteCommand:
     num_attempts: int = 0
     quarantine_id: int | None = None
     place: int = 0
+
+    @property
+    def command_id(self) -> bytes:
+        """This operation on this incarnation."""
+        return self.ids[:ID_SIZE]
+
+    @property
+    def operation_id(self) -> bytes:
+        """Delete this key under this version of the policy."""
+        return self.ids[ID_SIZE:]
 
     @property
     def ref(self) -> ObjectRef:

@@ -64,7 +64,7 @@ def run(
     attempted: list[Attempted] = [
         # A look that failed was an attempt, and so was a delete by the probe; a decision to keep was none.
         (command, outcome, command.num_attempts + (not outcome.is_final or outcome.kind is Final.DELETED))
-        for command in delivery.commands
+        for command in (delivery.commands if decided else ())
         if (outcome := decided.get(command.command_id)) is not None
     ]
     num_failed = Counter(outcome.kind.value for _, outcome, _ in attempted if not outcome.is_final)
@@ -81,8 +81,8 @@ def run(
     done = delete_with_retries(gateway, first, guard, limits, decide=anew)
     attempted += done.attempted
     num_failed += done.num_failed_by_class
-    last = [command for command in rest if command.command_id in versions.beneath]
-    if last:
+    if versions.beneath:
+        last = [command for command in rest if command.command_id in versions.beneath]
         bare, left = _bare_ones(last, versions.beneath, attempted)
         # By a second look: what lay beneath is gone by what the store said, and a newer one may have come meanwhile.
         done = delete_with_retries(gateway, bare, guard, limits, decide=anew, is_decided=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from s3_retention.core.command import DeleteCommand
+from s3_retention.core.command import ID_SIZE, DeleteCommand
 from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.store.statements import fetch_all, fetch_arrays
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from s3_retention.store.statements import Row
 
 _ARRAYS = ("keys", "version_ids", "etags", "sizes", "last_modified_ats", "due_ats", "group_keys")
-_ID, _IDS = 32, 64
+_IDS = 2 * ID_SIZE
 """Bytes of an id, and of the two ids of a command."""
 
 
@@ -23,8 +23,7 @@ def to_command(row: Row) -> DeleteCommand:
     """Make a command of one row of the table ``quarantine``."""
     ref = ObjectRef(row["bucket"], row["key"], row["version_id"])
     return DeleteCommand(
-        command_id=row["command_id"],
-        operation_id=row["operation_id"],
+        ids=row["command_id"] + row["operation_id"],
         facts=ObjectFacts(ref, row["etag"], row["size"], row["last_modified_at"]),
         due_at=row["due_at"],
         interval_id=row["interval_id"],
@@ -60,8 +59,7 @@ def list_unfinished(conn: Connection, *, chunk_id: int, fence: int) -> list[Dele
         key, version_id, etag, size, last_modified_at, due_at, group_key = commands[place - 1]
         unfinished.append(
             DeleteCommand(
-                ids[at : at + _ID],
-                ids[at + _ID : at + _IDS],
+                ids[at : at + _IDS],
                 ObjectFacts(ObjectRef(bucket, key, version_id), etag, size, last_modified_at),
                 due_at,
                 interval_id,

@@ -83,7 +83,7 @@ def _settle_chunk(
         answer = (outcome.kind.value, outcome.reason, num_attempts, outcome.request_id)
         place = command.place - 1
         answers[place] = numbers.setdefault(answer, len(numbers) + 1)
-        ids[place] = command.command_id + command.operation_id
+        ids[place] = command.ids
         if outcome.marker_version_id is not None:
             markers = markers or [None] * num_places
             markers[place] = outcome.marker_version_id
