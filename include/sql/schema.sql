@@ -207,6 +207,8 @@ CREATE TABLE s3_retention.approvals (
 
 COMMENT ON TABLE s3_retention.approvals IS 'Plans over a limit: asked once, decided once. While one is open, nothing of its plan is dealt.';
 
+COMMENT ON COLUMN s3_retention.approvals.plan_hash IS 'What was asked about: plan_hash(interval_id, generation) computes it anew.';
+
 COMMENT ON COLUMN s3_retention.approvals.over_limits IS 'Each limit that the plan exceeds: its name, the value of the plan, and the bound of the policy.';
 
 COMMENT ON COLUMN s3_retention.approvals.decided_by IS 'Who answered, as Airflow knows; NULL where it does not, and where nobody did in time.';
@@ -234,7 +236,6 @@ CREATE TABLE s3_retention.intervals (
     planned_at timestamp with time zone,
     completed_at timestamp with time zone,
     next_due_at timestamp with time zone,
-    plan_hash bytea,
     CONSTRAINT intervals_check CHECK ((starts_at < ends_at)),
     CONSTRAINT intervals_check1 CHECK ((follows = starts_at)),
     CONSTRAINT intervals_check2 CHECK (((state = 'claimed'::text) = (planned_at IS NULL))),
@@ -245,7 +246,6 @@ CREATE TABLE s3_retention.intervals (
     CONSTRAINT intervals_num_discovered_check CHECK ((num_discovered >= 0)),
     CONSTRAINT intervals_num_scanned_check CHECK ((num_scanned >= 0)),
     CONSTRAINT intervals_num_stragglers_check CHECK ((num_stragglers >= 0)),
-    CONSTRAINT intervals_plan_hash_check CHECK ((length(plan_hash) = 32)),
     CONSTRAINT intervals_state_check CHECK ((state = ANY (ARRAY['claimed'::text, 'planned'::text, 'completed'::text])))
 );
 
@@ -254,8 +254,6 @@ COMMENT ON COLUMN s3_retention.intervals.follows IS 'The end of the interval bef
 COMMENT ON COLUMN s3_retention.intervals.num_stragglers IS 'Planned objects that were due before the interval starts: still present after their deadline.';
 
 COMMENT ON COLUMN s3_retention.intervals.next_due_at IS 'The first due time at or after the end that the scan saw: then an object waits for a later interval.';
-
-COMMENT ON COLUMN s3_retention.intervals.plan_hash IS 'Of the first plan, when it was stored; plan_hash(interval_id, 0) computes it anew.';
 
 CREATE TABLE s3_retention.ledger_entries (
     interval_id bigint NOT NULL,
@@ -1110,8 +1108,6 @@ GRANT UPDATE(planned_at) ON TABLE s3_retention.intervals TO s3_retention_writer;
 GRANT UPDATE(completed_at) ON TABLE s3_retention.intervals TO s3_retention_writer;
 
 GRANT UPDATE(next_due_at) ON TABLE s3_retention.intervals TO s3_retention_writer;
-
-GRANT UPDATE(plan_hash) ON TABLE s3_retention.intervals TO s3_retention_writer;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.ledger_entries TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.ledger_entries TO s3_retention_reader;

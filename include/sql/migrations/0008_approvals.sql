@@ -3,8 +3,8 @@
 
 -- Hash of a plan ------------------------------------------------------------------------------------------
 -- The texts as JSON, whose bytes do not hang on the encoding of a client; the times in the binary form of
--- their arrays, which does not hang on its time zone. docs/state_machine.md has it byte by byte. It costs 1 us
--- for each command, a sixteenth of a plan, so that it is computed where somebody is asked, and not for each.
+-- their arrays, which does not hang on its time zone. docs/state_machine.md has it byte by byte. It costs
+-- 1 us for each command, a sixteenth of a plan: it is computed where somebody is asked, not for each plan.
 CREATE FUNCTION s3_retention.chunk_hash(
     bucket text, keys text[], version_ids text[], etags text[], sizes bigint[],
     last_modified_ats timestamptz[], due_ats timestamptz[]
