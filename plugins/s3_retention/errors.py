@@ -74,6 +74,10 @@ class NotPlannedError(S3RetentionError):
     """The interval has no plan, so nothing was deleted; the next run scans it again."""
 
 
+class NotApprovedError(S3RetentionError):
+    """The plan is over a limit and waits for an answer: nothing of it was dealt."""
+
+
 class UnfinishedError(S3RetentionError):
     """Some commands of the batch did not end; what may pass by itself is tried again."""
 

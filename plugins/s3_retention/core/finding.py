@@ -34,6 +34,8 @@ class FindingKind(str, Enum):
     NO_POLICY_FILE = "no_policy_file"
     REPLAY_UNFINISHED = "replay_unfinished"
     KILL_SWITCH = "kill_switch"
+    PLAN_WAITS = "plan_waits"
+    PLAN_REJECTED = "plan_rejected"
 
 
 @dataclass(frozen=True, slots=True)
