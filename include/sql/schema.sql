@@ -73,6 +73,19 @@ END $$;
 
 COMMENT ON FUNCTION s3_retention.ensure_ledger_partition(for_interval_id bigint) IS 'Makes the partition of 1,000 intervals to which this one belongs; runs as the owner of the schema.';
 
+CREATE FUNCTION s3_retention.is_lifted_once() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF tg_op = 'UPDATE' AND old.lifted_at IS NULL AND new.lifted_at IS NOT NULL
+    AND (to_jsonb(new) - '{lifted_by,lifted_at,lift_reason}'::text[])
+    = (to_jsonb(old) - '{lifted_by,lifted_at,lift_reason}'::text[]) THEN
+        RETURN new;
+    END IF;
+    RAISE EXCEPTION 'table % is only written and lifted, each once: % is refused', tg_table_name, tg_op
+    USING ERRCODE = 'restrict_violation';
+END $$;
+
 CREATE FUNCTION s3_retention.missed_interval_resolves_once() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -179,6 +192,52 @@ CREATE TABLE s3_retention.aborted_uploads (
 COMMENT ON TABLE s3_retention.aborted_uploads IS 'One row per unfinished multipart upload that a run has aborted. Append-only.';
 
 COMMENT ON COLUMN s3_retention.aborted_uploads.outcome IS 'already_absent: it had ended, or been aborted, between the listing and the abort.';
+
+CREATE TABLE s3_retention.legal_holds (
+    hold_id bigint NOT NULL,
+    bucket text NOT NULL,
+    scope text NOT NULL,
+    name text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
+    reason text NOT NULL,
+    starts_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    ends_at timestamp with time zone,
+    placed_by text DEFAULT CURRENT_USER NOT NULL,
+    placed_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    dag_id text,
+    run_id text,
+    lifted_by text,
+    lifted_at timestamp with time zone,
+    lift_reason text,
+    CONSTRAINT legal_holds_bucket_check CHECK ((bucket <> ''::text)),
+    CONSTRAINT legal_holds_check CHECK (((scope = 'bucket'::text) = (name = ''::text))),
+    CONSTRAINT legal_holds_check1 CHECK ((ends_at > starts_at)),
+    CONSTRAINT legal_holds_check2 CHECK ((num_nulls(dag_id, run_id) = ANY (ARRAY[0, 2]))),
+    CONSTRAINT legal_holds_check3 CHECK ((num_nulls(lifted_by, lifted_at, lift_reason) = ANY (ARRAY[0, 3]))),
+    CONSTRAINT legal_holds_lift_reason_check CHECK ((btrim(lift_reason) <> ''::text)),
+    CONSTRAINT legal_holds_reason_check CHECK ((btrim(reason) <> ''::text)),
+    CONSTRAINT legal_holds_scope_check CHECK ((scope = ANY (ARRAY['bucket'::text, 'prefix'::text, 'key'::text])))
+);
+
+COMMENT ON TABLE s3_retention.legal_holds IS 'Objects that no policy may delete, until ends_at or until lifted. Written once, lifted once.';
+
+COMMENT ON COLUMN s3_retention.legal_holds.name IS 'The key or the prefix, byte for byte; empty for a whole bucket.';
+
+COMMENT ON COLUMN s3_retention.legal_holds.ends_at IS 'NULL: until it is lifted.';
+
+CREATE VIEW s3_retention.active_holds AS
+ SELECT hold_id,
+    bucket,
+    scope,
+    name,
+    reason,
+    starts_at,
+    ends_at,
+    placed_by,
+    placed_at
+   FROM s3_retention.legal_holds
+  WHERE ((lifted_at IS NULL) AND (starts_at <= s3_retention.clock()) AND ((ends_at IS NULL) OR (ends_at > s3_retention.clock())));
+
+COMMENT ON VIEW s3_retention.active_holds IS 'The legal holds in force at this moment, by the clock of the ledger.';
 
 CREATE TABLE s3_retention.alembic_version (
     version_num character varying(32) NOT NULL
@@ -592,6 +651,37 @@ CREATE TABLE s3_retention.keepers (
 
 COMMENT ON TABLE s3_retention.keepers IS 'Per group with a planned delete, the objects whose presence allows it; looked at again before each delete.';
 
+CREATE TABLE s3_retention.kill_switches (
+    switch_id bigint NOT NULL,
+    policy text,
+    reason text NOT NULL,
+    set_by text DEFAULT CURRENT_USER NOT NULL,
+    set_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    dag_id text,
+    run_id text,
+    lifted_by text,
+    lifted_at timestamp with time zone,
+    lift_reason text,
+    CONSTRAINT kill_switches_check CHECK ((num_nulls(dag_id, run_id) = ANY (ARRAY[0, 2]))),
+    CONSTRAINT kill_switches_check1 CHECK ((num_nulls(lifted_by, lifted_at, lift_reason) = ANY (ARRAY[0, 3]))),
+    CONSTRAINT kill_switches_lift_reason_check CHECK ((btrim(lift_reason) <> ''::text)),
+    CONSTRAINT kill_switches_policy_check CHECK ((policy <> ''::text)),
+    CONSTRAINT kill_switches_reason_check CHECK ((btrim(reason) <> ''::text))
+);
+
+COMMENT ON TABLE s3_retention.kill_switches IS 'While a row is not lifted, nothing is deleted: running batches stop between two requests.';
+
+COMMENT ON COLUMN s3_retention.kill_switches.policy IS 'NULL: every policy.';
+
+ALTER TABLE s3_retention.kill_switches ALTER COLUMN switch_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME s3_retention.kill_switches_switch_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE s3_retention.late_runs (
     policy text NOT NULL,
     dag_id text NOT NULL,
@@ -607,6 +697,15 @@ COMMENT ON TABLE s3_retention.late_runs IS 'Runs that had not succeeded at the d
 COMMENT ON COLUMN s3_retention.late_runs.due_at IS 'The tick that the run is for.';
 
 COMMENT ON COLUMN s3_retention.late_runs.state IS 'What Airflow said of the run when its deadline passed.';
+
+ALTER TABLE s3_retention.legal_holds ALTER COLUMN hold_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME s3_retention.legal_holds_hold_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 CREATE TABLE s3_retention.missed_intervals (
     policy text NOT NULL,
@@ -868,11 +967,23 @@ ALTER TABLE ONLY s3_retention.intervals
 ALTER TABLE ONLY s3_retention.intervals
     ADD CONSTRAINT intervals_policy_starts_at_key UNIQUE (policy, starts_at);
 
+ALTER TABLE ONLY s3_retention.kill_switches
+    ADD CONSTRAINT kill_switches_dag_id_run_id_key UNIQUE (dag_id, run_id);
+
+ALTER TABLE ONLY s3_retention.kill_switches
+    ADD CONSTRAINT kill_switches_pkey PRIMARY KEY (switch_id);
+
 ALTER TABLE ONLY s3_retention.late_runs
     ADD CONSTRAINT late_runs_pkey PRIMARY KEY (dag_id, run_id);
 
 ALTER TABLE ONLY s3_retention.ledger_entries
     ADD CONSTRAINT ledger_entries_pkey PRIMARY KEY (interval_id, generation, command_id);
+
+ALTER TABLE ONLY s3_retention.legal_holds
+    ADD CONSTRAINT legal_holds_dag_id_run_id_key UNIQUE (dag_id, run_id);
+
+ALTER TABLE ONLY s3_retention.legal_holds
+    ADD CONSTRAINT legal_holds_pkey PRIMARY KEY (hold_id);
 
 ALTER TABLE ONLY s3_retention.missed_intervals
     ADD CONSTRAINT missed_intervals_pkey PRIMARY KEY (policy, due_at);
@@ -932,9 +1043,13 @@ CREATE INDEX intervals_policy ON s3_retention.intervals USING btree (policy, int
 
 CREATE INDEX keepers_group ON s3_retention.keepers USING btree (interval_id, generation, hashtextextended(group_key, (0)::bigint));
 
+CREATE UNIQUE INDEX kill_switches_one_open ON s3_retention.kill_switches USING btree (COALESCE(policy, ''::text)) WHERE (lifted_at IS NULL);
+
 CREATE INDEX late_runs_time ON s3_retention.late_runs USING btree (policy, due_at);
 
 CREATE INDEX ledger_entries_batch ON ONLY s3_retention.ledger_entries USING btree (batch_id, outcome);
+
+CREATE INDEX legal_holds_key ON s3_retention.legal_holds USING btree (bucket, name) WHERE ((lifted_at IS NULL) AND (scope = 'key'::text));
 
 CREATE INDEX missed_intervals_open ON s3_retention.missed_intervals USING btree (policy, due_at) WHERE (resolved_at IS NULL);
 
@@ -966,6 +1081,10 @@ CREATE TRIGGER claims_not_truncated BEFORE TRUNCATE ON s3_retention.claims FOR E
 
 CREATE TRIGGER intervals_keep_their_version BEFORE UPDATE OF policy_version ON s3_retention.intervals FOR EACH ROW WHEN (((old.state <> 'claimed'::text) AND (new.policy_version <> old.policy_version))) EXECUTE FUNCTION s3_retention.refuse_other_version();
 
+CREATE TRIGGER kill_switches_lifted_once BEFORE DELETE OR UPDATE ON s3_retention.kill_switches FOR EACH ROW EXECUTE FUNCTION s3_retention.is_lifted_once();
+
+CREATE TRIGGER kill_switches_not_truncated BEFORE TRUNCATE ON s3_retention.kill_switches FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
 CREATE TRIGGER late_runs_append_only BEFORE DELETE OR UPDATE ON s3_retention.late_runs FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER late_runs_not_truncated BEFORE TRUNCATE ON s3_retention.late_runs FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
@@ -973,6 +1092,10 @@ CREATE TRIGGER late_runs_not_truncated BEFORE TRUNCATE ON s3_retention.late_runs
 CREATE TRIGGER ledger_entries_append_only BEFORE DELETE OR UPDATE ON s3_retention.ledger_entries FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER ledger_entries_not_truncated BEFORE TRUNCATE ON s3_retention.ledger_entries FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER legal_holds_lifted_once BEFORE DELETE OR UPDATE ON s3_retention.legal_holds FOR EACH ROW EXECUTE FUNCTION s3_retention.is_lifted_once();
+
+CREATE TRIGGER legal_holds_not_truncated BEFORE TRUNCATE ON s3_retention.legal_holds FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER missed_intervals_not_truncated BEFORE TRUNCATE ON s3_retention.missed_intervals FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
@@ -1065,6 +1188,18 @@ GRANT UPDATE(closed_at) ON TABLE s3_retention.chunks TO s3_retention_writer;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.aborted_uploads TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.aborted_uploads TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.legal_holds TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.legal_holds TO s3_retention_reader;
+
+GRANT UPDATE(lifted_by) ON TABLE s3_retention.legal_holds TO s3_retention_writer;
+
+GRANT UPDATE(lifted_at) ON TABLE s3_retention.legal_holds TO s3_retention_writer;
+
+GRANT UPDATE(lift_reason) ON TABLE s3_retention.legal_holds TO s3_retention_writer;
+
+GRANT SELECT ON TABLE s3_retention.active_holds TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.active_holds TO s3_retention_reader;
 
 GRANT SELECT ON TABLE s3_retention.alembic_version TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.alembic_version TO s3_retention_reader;
@@ -1237,6 +1372,15 @@ GRANT UPDATE(closed_at) ON TABLE s3_retention.findings TO s3_retention_writer;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.keepers TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.keepers TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.kill_switches TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.kill_switches TO s3_retention_reader;
+
+GRANT UPDATE(lifted_by) ON TABLE s3_retention.kill_switches TO s3_retention_writer;
+
+GRANT UPDATE(lifted_at) ON TABLE s3_retention.kill_switches TO s3_retention_writer;
+
+GRANT UPDATE(lift_reason) ON TABLE s3_retention.kill_switches TO s3_retention_writer;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.late_runs TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.late_runs TO s3_retention_reader;

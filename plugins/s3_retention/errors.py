@@ -66,6 +66,10 @@ class ReplayRefusedError(S3RetentionError):
     """The interval cannot be replayed; nothing was planned or deleted."""
 
 
+class LeverError(S3RetentionError):
+    """The form cannot be used; nothing was changed."""
+
+
 class NotPlannedError(S3RetentionError):
     """The interval has no plan, so nothing was deleted; the next run scans it again."""
 

@@ -230,6 +230,10 @@ NO_SEAM = {
     "plan_canary.insert_canary": "as plan_candidates.insert_chunks, in the same transaction",
     "batches.renew_batch": "lengthens a lease and nothing else, when a third of it has gone by",
     "request_rates.slow_down": "in the settle of a throttled answer; a rate that is lost with it is halved at the next",
+    "legal_holds.insert_hold": "all that a run of the hold DAG does, and found again by one that is cleared",
+    "legal_holds.lift_hold": "as above",
+    "kill_switches.set_switch": "as above",
+    "kill_switches.lift_switch": "as above",
     "late_runs.insert_late_run": "one statement of its own, called by Airflow's triggerer and by no pipeline",
     "findings.mark_notified": "one statement of its own, after the notifier: told twice is better than never",
 }

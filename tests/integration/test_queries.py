@@ -33,15 +33,15 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     (
         "text",
         (
-            "acted_by aws_conn_id bucket claimed_by dag_id decided_by decision endpoint etag_condition "
-            "flagged_by interval_key policy policy_version prefix rules_hash run_id state stopped_class "
+            "acted_by aws_conn_id bucket claimed_by dag_id decided_by decision endpoint etag_condition flagged_by "
+            "interval_key name policy policy_version prefix reason rules_hash run_id scope state stopped_class "
             "stopped_message task_id timetable versioning"
         ),
     ),
     (
         1,
         (
-            "after_id batch_id batch_number chunk_id chunk_size chunks_per_batch fence finding_id generation "
+            "after_id batch_id batch_number chunk_id chunk_size chunks_per_batch fence finding_id generation hold_id "
             "interval_id keep_latest map_index max_batches max_commands max_rows num_bytes num_commands num_discovered "
             "num_drained num_keys num_remaining num_scanned num_stragglers try_number"
         ),
