@@ -149,7 +149,9 @@ class Story:
         self._figure(
             "gone from the bucket without a ledger row", len({*digests.everything} - left - deleted), 0
         )
-        ((pending,),) = self._ask("SELECT sum(num_pending) FROM s3_retention.balance")
+        ((pending,),) = self._ask(
+            "SELECT sum(num_pending) FROM s3_retention.balance WHERE policy = %s", SHIPPED_POLICY.stem
+        )
         self._figure("commands that nothing accounts for", int(pending), 0)
 
     def _figures(self, expected: dict[str, int]) -> None:

@@ -45,6 +45,7 @@ EXPECTED = (
     errors.UnbalancedError,
     errors.BatchStoppedError,
     errors.ReplayRefusedError,
+    errors.NotApprovedError,
 )
 
 
@@ -177,6 +178,24 @@ class RetentionMachine(RuleBasedStateMachine):
         if run.dag == CLEANUP:
             self.world.claim(run.run_id)
             self.plan(run)
+
+    @rule(max_objects=st.sampled_from([None, 0, 2]), canary=st.sampled_from([None, 1, 3]))
+    def edit_limits(self, max_objects: int | None, canary: int | None) -> None:
+        limits = POLICY["limits"] | {"max_objects": max_objects, "canary": canary}
+        self.world = self.world.under(limits=limits)
+
+    @rule(data=st.data(), decision=st.sampled_from(["approved", "approved", "rejected", "timed_out"]))
+    @precondition(lambda self: self.cleanups())
+    def answer(self, data: st.DataObject, decision: str) -> None:
+        """The question of a run is answered; what follows it may come late, or never."""
+        run = data.draw(st.sampled_from(self.cleanups()))
+        with suppress(*EXPECTED):
+            self.world.answer(decision, run.run_id)
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.cleanups())
+    def deal(self, data: st.DataObject) -> None:
+        self.deal_to(data.draw(st.sampled_from(self.cleanups())))
 
     @rule(data=st.data(), how=st.sampled_from(["whole", "crash before", "crash after"]))
     @precondition(lambda self: self.at_work())
@@ -331,6 +350,7 @@ class RetentionMachine(RuleBasedStateMachine):
         for one in list(self.stalled):
             self.let_go(one)
         self.allow_all()
+        self.edit_limits(None, None)
         self.move_clock(7 * 24 * 60)
         for _ in range(2):
             self.move_clock(60)
@@ -341,6 +361,9 @@ class RetentionMachine(RuleBasedStateMachine):
         for _ in range(20):
             self.move_clock(60)
             self.begin_run()
+            with suppress(*EXPECTED):
+                self.world.answer("approved", self.runs[-1].run_id)
+            self.deal_to(self.runs[-1])
             self.finish(self.runs[-1])
             if self.world.keys() == set(YOUNG):
                 break
@@ -363,6 +386,19 @@ class RetentionMachine(RuleBasedStateMachine):
         if interval_id is not None:
             with suppress(*EXPECTED):
                 run.batches = self.world.plan(run.run_id, interval_id=interval_id).batches
+
+    def deal_to(self, run: Run) -> None:
+        """As deal_batches does: in the middle of a run too, which gets what it was dealt before."""
+        interval_id = self.world.value(
+            "SELECT max(interval_id) FROM s3_retention.claims WHERE run_id = %(run_id)s", run_id=run.run_id
+        )
+        if interval_id is not None:
+            with suppress(*EXPECTED):
+                run.batches = self.world.deal(run.run_id, interval_id=interval_id) or run.batches
+
+    def cleanups(self) -> list[Run]:
+        """The last cleanup runs, the newest first."""
+        return [run for run in reversed(self.runs) if run.dag == CLEANUP][:3]
 
     def replay(self, interval_key: str) -> Run:
         run = Run(f"replay-{len(self.runs)}", REDRIVE)

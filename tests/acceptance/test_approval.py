@@ -130,3 +130,8 @@ def test_a_task_that_is_marked_as_done_is_no_answer(running: Stack) -> None:
     assert running.airflow.wait_for_run(dag_id, run_id) == "failed"
     assert "waits for an answer" in running.airflow.task_log(dag_id, run_id, "deal_batches")
     assert keys_in(running, "hasty") == set(keys)
+    # The next run asks about the same plan, and nobody answers it either.
+    run_id = begin(running, dag_id)
+    running.airflow.wait_for_run(dag_id, run_id, expect="success")
+    assert decisions(running, "hasty") == [("timed_out", None)] * 2
+    assert keys_in(running, "hasty") == set(keys)

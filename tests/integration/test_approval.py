@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from s3_retention.core.lever import PlaceHold, Scope
 from s3_retention.errors import ClaimLostError, LedgerUnavailableError, NotApprovedError, ReplayRefusedError
-from s3_retention.steps import approve
+from s3_retention.steps import approve, hold
 from s3_retention.store import batches, ledger_entries
 from s3_retention.store.connection import connect
 from tests.factories import ODD_KEYS, facts, holder, source_of
@@ -129,15 +130,20 @@ def test_after_approval_the_plan_is_deleted_and_the_ledger_names_who_and_when(li
     assert limited.value("SELECT state FROM s3_retention.intervals") == "completed"
 
 
-def test_after_approval_nothing_goes_that_changed_vanished_or_was_created_meanwhile(limited: World) -> None:
+def test_after_approval_nothing_goes_that_changed_vanished_was_held_or_created_meanwhile(
+    limited: World,
+) -> None:
     limited.planned()
     limited.put(KEYS[0], body=b"another")
     limited.admin.delete_object(Bucket=limited.bucket, Key=KEYS[1])
     limited.put("exports/2020-01/new.json")
+    held = PlaceHold(limited.bucket, Scope.KEY, KEYS[2], "a court order", None)
+    hold.run(limited.conn, held, holder("pull_lever"), acted_by="ann")
     limited.answer("approved")
     report = deal_and_delete(limited)
-    assert report.num_by_outcome == {"deleted": 5, "changed": 1, "already_absent": 1}
-    assert limited.keys() == {KEYS[0], "exports/2020-01/new.json", FUTURE}
+    assert report.num_by_outcome == {"deleted": 4, "changed": 1, "already_absent": 1, "kept": 1}
+    assert limited.outcomes()[KEYS[2]] == "kept:held"
+    assert limited.keys() == {KEYS[0], KEYS[2], "exports/2020-01/new.json", FUTURE}
 
 
 @pytest.mark.parametrize("decision", ["rejected", "timed_out"])
