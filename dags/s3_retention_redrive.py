@@ -4,11 +4,13 @@
 Returns quarantined commands through the same delete, quarantine and report tasks that failed them. Trigger it when
 the cause is gone: the permission corrected, the bucket policy lifted, the store back.
 
-Every field of the form narrows the selection, and what is left empty selects everything. Each object is looked at and
-decided again under today's policy first: one that is no longer selected, has changed, or is gone already is closed as
-such and not deleted. What fails again goes back to quarantine with its new cause. Two redrives never take the same
-command. Or **replays one interval**, by its key: everything that is due in that slice of time is listed, decided and
-deleted once more by the rules of today. What the interval has settled is not repeated. To see what waits::
+**A dry run first**: that is the default, and its log shows what is selected. Every field narrows the selection; what is
+left empty selects everything. Each object is looked at and decided again under today's policy: one that is no longer
+selected, has changed, or is gone already is closed as such and not deleted. What fails again goes back to quarantine
+with its new cause; after `limits.max_redrives` times only its operation id takes it. Two redrives never take the same
+command. `waive` closes commands undeleted, with your note and name. Or **replay one interval**, by its key: everything
+that is due in that slice of time is listed, decided and deleted once more by the rules of today. What the interval has
+settled is not repeated. To see what waits::
 
     SELECT failure_class, code, key, encode(operation_id, 'hex') FROM s3_retention.quarantine WHERE resolved_at IS NULL
 """
@@ -17,9 +19,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.providers.common.compat.sdk import DAG, Param, TriggerRule, task
+from airflow.providers.common.compat.sdk import DAG, TriggerRule, task
 
-from s3_retention.runtime import environment, redriving, tasks
+from s3_retention.runtime import environment, redrive_form, redriving, tasks
 
 with DAG(
     dag_id="s3_retention_redrive",
@@ -29,41 +31,7 @@ with DAG(
     catchup=False,
     default_args=environment.retry_arguments(),
     tags=["s3-retention", "manual"],
-    params={
-        "policy": Param(
-            None,
-            type=["null", "string"],
-            title="Policy",
-            description="The name of one policy; empty for all.",
-            examples=[file.policy.name for file in environment.read_policies() if file.policy],
-        ),
-        "failure_classes": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "string", "enum": list(environment.FAILURE_CLASSES)},
-            title="Failure classes",
-            description="Only commands that failed so; empty for all.",
-            examples=list(environment.FAILURE_CLASSES),
-        ),
-        "operation_ids": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "string", "pattern": "^[0-9a-f]{64}$"},
-            title="Operation ids",
-            description="One a line, 64 hex digits each; empty for all.",
-        ),
-        "replay_interval": Param(
-            None,
-            type=["null", "string"],
-            pattern="^cleanup:",
-            title="Or replay one interval",
-            description="Its key, as in s3_retention.intervals: cleanup:<policy>:<start>:<end>. The fields above must "
-            "be empty then.",
-        ),
-        "max_commands": Param(
-            10_000, type="integer", minimum=1, maximum=100_000, title="At most", description="Oldest first."
-        ),
-    },
+    params=redrive_form.redrive_params(),
 ) as dag:
 
     @task(doc_md="Takes the selected rows, each for this run alone; or plans the replay of an interval.")

@@ -126,7 +126,7 @@ class Story:
         self._say(
             f"The denial of {corrected} is lifted. Redriving that one command, operation {operation[:12]}..."
         )
-        run_id = self.stack.airflow.trigger(REDRIVE, {"operation_ids": [operation]})
+        run_id = self.stack.airflow.trigger(REDRIVE, {"operation_ids": [operation], "dry_run": False})
         with self.console.status("  select, delete, report ..."):
             self.stack.airflow.wait_for_run(REDRIVE, run_id, RUN_SECONDS, expect="success")
         self._figures({"deleted": 4_999, "quarantined": 1})

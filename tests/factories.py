@@ -13,6 +13,7 @@ from s3_retention.core.condition import EtagCondition
 from s3_retention.core.holder import Holder
 from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.policy import RetentionPolicy, parse_policy
+from s3_retention.core.redrive import Selection
 from s3_retention.core.ticks import Tick
 from s3_retention.core.watched import watch_policy
 from s3_retention.s3.limits import RetryLimits
@@ -290,7 +291,7 @@ class World:
         """Select for redrive: everything that waits unless `what` narrows it."""
         return redrive.run(
             self.conn,
-            redrive.Selection(**what),
+            Selection(**what),
             Holder(REDRIVE, run, "select"),
             acted_by="ann",
             max_batches=max_batches,

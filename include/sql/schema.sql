@@ -380,11 +380,13 @@ CREATE TABLE s3_retention.quarantine (
     num_redrives integer DEFAULT 0 NOT NULL,
     resolution text,
     resolved_at timestamp with time zone,
+    superseded_by bytea,
     CONSTRAINT quarantine_check CHECK (((resolution IS NULL) = (resolved_at IS NULL))),
     CONSTRAINT quarantine_command_id_check CHECK ((length(command_id) = 32)),
     CONSTRAINT quarantine_num_attempts_check CHECK ((num_attempts >= 0)),
     CONSTRAINT quarantine_operation_id_check CHECK ((length(operation_id) = 32)),
-    CONSTRAINT quarantine_resolution_check CHECK ((resolution = ANY (ARRAY['deleted'::text, 'already_absent'::text, 'changed'::text, 'kept'::text])))
+    CONSTRAINT quarantine_resolution_check CHECK ((resolution = ANY (ARRAY['deleted'::text, 'already_absent'::text, 'changed'::text, 'kept'::text, 'waived'::text]))),
+    CONSTRAINT quarantine_superseded_by_check CHECK ((length(superseded_by) = 32))
 );
 
 COMMENT ON TABLE s3_retention.quarantine IS 'Commands that could not be ended, each with its cause and all that a redrive needs. Open until resolved.';
@@ -392,6 +394,10 @@ COMMENT ON TABLE s3_retention.quarantine IS 'Commands that could not be ended, e
 COMMENT ON COLUMN s3_retention.quarantine.not_before IS 'Of class locked: the plan that sees the version after this time closes the row and plans it anew.';
 
 COMMENT ON COLUMN s3_retention.quarantine.redrive_batch_id IS 'The batch that holds the row now, or that resolved it; NULL while it waits.';
+
+COMMENT ON COLUMN s3_retention.quarantine.resolution IS 'How it ended; waived: a person closed it undeleted, and its ledger entry is kept with that reason.';
+
+COMMENT ON COLUMN s3_retention.quarantine.superseded_by IS 'The command that was planned in its place, by which the row was closed.';
 
 CREATE VIEW s3_retention.balance AS
  SELECT intervals.interval_id,
@@ -742,10 +748,14 @@ CREATE TABLE s3_retention.quarantine_events (
     acted_by text,
     detail text,
     happened_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
-    CONSTRAINT quarantine_events_event_check CHECK ((event = ANY (ARRAY['quarantined'::text, 'redriven'::text, 'returned'::text, 'resolved'::text])))
+    note text,
+    CONSTRAINT quarantine_events_event_check CHECK ((event = ANY (ARRAY['quarantined'::text, 'redriven'::text, 'returned'::text, 'resolved'::text, 'superseded'::text, 'waived'::text]))),
+    CONSTRAINT quarantine_events_note_check CHECK ((btrim(note) <> ''::text))
 );
 
 COMMENT ON TABLE s3_retention.quarantine_events IS 'Every failure and return of a quarantine row. Append-only.';
+
+COMMENT ON COLUMN s3_retention.quarantine_events.note IS 'What the person who acted wrote into the form.';
 
 ALTER TABLE s3_retention.quarantine_events ALTER COLUMN event_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME s3_retention.quarantine_events_event_id_seq
@@ -1055,6 +1065,8 @@ CREATE INDEX missed_intervals_open ON s3_retention.missed_intervals USING btree 
 
 CREATE INDEX quarantine_events_row ON s3_retention.quarantine_events USING btree (quarantine_id);
 
+CREATE INDEX quarantine_events_run ON s3_retention.quarantine_events USING btree (run_id, dag_id);
+
 CREATE INDEX quarantine_open ON s3_retention.quarantine USING btree (policy, key) WHERE (resolved_at IS NULL);
 
 CREATE INDEX quarantine_redrive ON s3_retention.quarantine USING btree (redrive_batch_id);
@@ -1277,6 +1289,8 @@ GRANT UPDATE(num_redrives) ON TABLE s3_retention.quarantine TO s3_retention_writ
 GRANT UPDATE(resolution) ON TABLE s3_retention.quarantine TO s3_retention_writer;
 
 GRANT UPDATE(resolved_at) ON TABLE s3_retention.quarantine TO s3_retention_writer;
+
+GRANT UPDATE(superseded_by) ON TABLE s3_retention.quarantine TO s3_retention_writer;
 
 GRANT SELECT ON TABLE s3_retention.balance TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.balance TO s3_retention_reader;

@@ -66,6 +66,10 @@ class ReplayRefusedError(S3RetentionError):
     """The interval cannot be replayed; nothing was planned or deleted."""
 
 
+class RedriveRefusedError(S3RetentionError):
+    """The form of the redrive cannot be used; nothing was changed."""
+
+
 class LeverError(S3RetentionError):
     """The form cannot be used; nothing was changed."""
 

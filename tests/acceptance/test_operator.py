@@ -81,7 +81,9 @@ def test_a_task_killed_on_its_last_try_leaves_its_commands_in_quarantine_as_work
     assert report["is_balanced"]
 
     # What the dead worker had deleted is found to be gone, and nothing is deleted twice.
-    redrive = running.airflow.trigger("s3_retention_redrive", {"failure_classes": ["worker_lost"]})
+    redrive = running.airflow.trigger(
+        "s3_retention_redrive", {"failure_classes": ["worker_lost"], "dry_run": False}
+    )
     running.airflow.wait_for_dag("s3_retention_redrive")
     running.airflow.unpause("s3_retention_redrive")
     running.airflow.wait_for_run("s3_retention_redrive", redrive, expect="success")
@@ -209,6 +211,6 @@ def test_a_schema_that_is_behind_fails_the_run_with_the_command_to_run(running: 
             run_id = running.airflow.trigger(dag_id)
             assert running.airflow.wait_for_run(dag_id, run_id) == "failed"
         finally:
-            conn.execute("UPDATE s3_retention.alembic_version SET version_num = '0008'")
+            conn.execute("UPDATE s3_retention.alembic_version SET version_num = '0010'")
     log = running.airflow.task_log(dag_id, run_id, "select_commands")
-    assert "the ledger schema is at revision 0000, and this code needs 0008: run `make migrate`" in log
+    assert "the ledger schema is at revision 0000, and this code needs 0010: run `make migrate`" in log

@@ -151,10 +151,11 @@ def test_the_plan_after_its_time_takes_a_version_over_and_both_intervals_balance
     assert locking.balance(2) == (1, 1, 0, 0, 0, 0, 0)
     assert parked(locking) == {}
     events = locking.rows("SELECT event, detail FROM s3_retention.quarantine_events ORDER BY event_id")
-    assert [tuple(row.values()) for row in events] == [
-        ("quarantined", "locked"),
-        ("resolved", "planned_anew"),
-    ]
+    anew = locking.value(
+        "SELECT encode(command_id, 'hex') FROM s3_retention.ledger_entries WHERE outcome = 'deleted'"
+    )
+    assert [tuple(row.values()) for row in events] == [("quarantined", "locked"), ("superseded", anew)]
+    assert locking.value("SELECT encode(superseded_by, 'hex') FROM s3_retention.quarantine") == anew
     # The entry names the batch that parked it.
     assert locking.value("SELECT batch_id FROM s3_retention.ledger_entries WHERE outcome = 'kept'") == 1
 

@@ -33,9 +33,9 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     (
         "text",
         (
-            "acted_by aws_conn_id bucket claimed_by dag_id decided_by decision endpoint etag_condition "
-            "flagged_by interval_key name policy policy_version prefix reason rules_hash run_id scope state "
-            "stopped_class stopped_message task_id timetable versioning"
+            "acted_by aws_conn_id bucket claimed_by dag_id decided_by decision endpoint etag_condition code "
+            "flagged_by interval_key name note policy policy_version prefix reason rules_hash run_id scope state "
+            "stopped_class stopped_message task_id tenant timetable versioning"
         ),
     ),
     (
@@ -55,9 +55,12 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     ),
     (True, "are_distinct is_balanced is_whole"),
     (1.5, "first_rate free_rate max_rate min_rate step"),
-    (timedelta(minutes=10), "heartbeat lease rescue_after safety_delay valid_for"),
+    (timedelta(minutes=10), "heartbeat lease older_than rescue_after safety_delay valid_for"),
     (Jsonb({}), "counts did num_kept_by_reason over_limits"),
-    ([1], "attempts earlier_generations finding_ids generations interval_ids quarantine_ids sizes"),
+    (
+        [1],
+        "attempts earlier_generations finding_ids generations interval_ids max_redrives quarantine_ids sizes",
+    ),
     ([Jsonb({})], "details"),
     ([timedelta(0)], "safety_delays"),
     ([NOW], "befores due_ats initiated_ats last_modified_ats not_befores"),

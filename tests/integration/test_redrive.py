@@ -162,7 +162,7 @@ def test_what_fails_again_returns_with_its_new_cause_and_keeps_its_first_failure
     )
     assert [tuple(event.values()) for event in events] == [
         ("quarantined", "permission", None),
-        ("redriven", None, "ann"),
+        ("redriven", "permission", "ann"),
         ("returned", "transient", None),
     ]
     # And it can be redriven again.

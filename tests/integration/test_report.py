@@ -30,6 +30,8 @@ def test_a_run_reports_its_outcomes_with_reasons_and_bytes(world: World) -> None
         "num_deleted_bytes": 5,
         "num_remaining": 0,
         "num_uploads_aborted": 0,
+        "num_redriven_by_class": {},
+        "num_resolved_by_class": {},
         "is_balanced": True,
     }
     (row,) = world.rows("SELECT counts, is_balanced, policy, interval_id FROM s3_retention.run_reports")

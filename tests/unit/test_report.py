@@ -45,6 +45,8 @@ def test_the_counts_are_plain_values() -> None:
         "num_deleted_bytes": 7,
         "num_remaining": 3,
         "num_uploads_aborted": 0,
+        "num_redriven_by_class": {},
+        "num_resolved_by_class": {},
         "is_balanced": True,
     }
 

@@ -367,24 +367,26 @@ SELECT DISTINCT plan_ripe.interval_id FROM plan_ripe;
 -- at most, and both intervals balance. Names the batch that parked it, and its last fence.
 WITH superseded AS (
     UPDATE s3_retention.quarantine
-    SET resolution = 'kept', resolved_at = s3_retention.clock()
-    FROM plan_ripe
+    SET
+        resolution = 'kept',
+        resolved_at = s3_retention.clock(),
+        superseded_by = s3_retention.command_id(
+            s3_retention.operation_id(planned.bucket, planned.key, %(policy_version)s::text),
+            planned.version_id, planned.etag, planned.last_modified_at, planned.size
+        )
+    FROM plan_ripe, plan_decisions AS planned
     WHERE
         quarantine.quarantine_id = plan_ripe.quarantine_id
-        AND EXISTS (
-            SELECT 1 FROM plan_decisions AS planned
-            WHERE
-                planned.reason = 'due'
-                AND planned.bucket = quarantine.bucket
-                AND planned.key = quarantine.key
-                AND planned.version_id IS NOT DISTINCT FROM quarantine.version_id
-                AND (
-                    planned.version_id <> 'null' OR (
-                        planned.etag IS NOT DISTINCT FROM quarantine.etag
-                        AND planned.size = quarantine.size
-                        AND planned.last_modified_at = quarantine.last_modified_at
-                    )
-                )
+        AND planned.reason = 'due'
+        AND planned.bucket = quarantine.bucket
+        AND planned.key = quarantine.key
+        AND planned.version_id IS NOT DISTINCT FROM quarantine.version_id
+        AND (
+            planned.version_id <> 'null' OR (
+                planned.etag IS NOT DISTINCT FROM quarantine.etag
+                AND planned.size = quarantine.size
+                AND planned.last_modified_at = quarantine.last_modified_at
+            )
         )
     RETURNING quarantine.*
 ),
@@ -432,8 +434,8 @@ entries AS (
 INSERT INTO s3_retention.quarantine_events (quarantine_id, event, dag_id, run_id, detail)
 SELECT
     superseded.quarantine_id,
-    'resolved' AS event,
+    'superseded' AS event,
     %(dag_id)s AS dag_id,
     %(run_id)s AS run_id,
-    'planned_anew' AS detail
+    encode(superseded.superseded_by, 'hex') AS detail
 FROM superseded;

@@ -70,14 +70,15 @@ ORDER BY parked.failure_class;
 
 -- name: select_for_redrive
 -- Open rows that match, the oldest of all policies; rows that another redrive holds or is just taking are
--- passed over, and of one command that waits twice the younger one: a request must not name it twice. They
--- are given by policy, since a batch has one.
+-- passed over, and of one command that waits twice the younger one: a request must not name it twice. So is
+-- what was redriven as often as its policy allows, unless its operation is named. They are given by policy,
+-- since a batch has one.
 WITH oldest AS (
-    SELECT
-        quarantine.quarantine_id,
-        quarantine.policy,
-        quarantine.size
+    SELECT quarantine.*
     FROM s3_retention.quarantine
+    LEFT JOIN
+        unnest(%(policies)s::text[], %(max_redrives)s::integer[]) AS limits (policy, max_redrives)
+        ON quarantine.policy = limits.policy
     WHERE
         quarantine.resolved_at IS NULL
         AND quarantine.redrive_batch_id IS NULL
@@ -85,6 +86,24 @@ WITH oldest AS (
         AND (%(policy)s::text IS NULL OR quarantine.policy = %(policy)s)
         AND (%(failure_classes)s::text[] IS NULL OR quarantine.failure_class = any(%(failure_classes)s))
         AND (%(operation_ids)s::bytea[] IS NULL OR quarantine.operation_id = any(%(operation_ids)s))
+        AND (%(tenant)s::text IS NULL OR quarantine.tenant = %(tenant)s)
+        AND (%(code)s::text IS NULL OR quarantine.code = %(code)s)
+        AND (
+            %(older_than)s::interval IS NULL
+            OR quarantine.last_failed_at <= s3_retention.clock() - %(older_than)s::interval
+        )
+        AND (
+            %(interval_key)s::text IS NULL
+            OR quarantine.interval_id = (
+                SELECT intervals.interval_id FROM s3_retention.intervals
+                WHERE intervals.interval_key = %(interval_key)s
+            )
+        )
+        AND (
+            %(operation_ids)s::bytea[] IS NOT NULL
+            OR limits.max_redrives IS NULL
+            OR quarantine.num_redrives < limits.max_redrives
+        )
         AND NOT EXISTS (
             SELECT 1 FROM s3_retention.quarantine AS older
             WHERE
@@ -96,15 +115,130 @@ WITH oldest AS (
         )
     ORDER BY quarantine.quarantine_id
     LIMIT %(max_commands)s
-    FOR UPDATE SKIP LOCKED
+    FOR UPDATE OF quarantine SKIP LOCKED
 )
 
 SELECT
     oldest.quarantine_id,
     oldest.policy,
-    oldest.size
+    oldest.size,
+    oldest.interval_id,
+    oldest.failure_class,
+    oldest.code,
+    oldest.bucket,
+    oldest.key,
+    encode(oldest.operation_id, 'hex') AS operation_id,
+    oldest.last_failed_at,
+    oldest.num_redrives
 FROM oldest
 ORDER BY oldest.policy, oldest.quarantine_id;
+
+-- name: count_redriven_too_often
+-- What only its operation id takes any more.
+SELECT count(*) AS num_commands
+FROM s3_retention.quarantine
+INNER JOIN
+    unnest(%(policies)s::text[], %(max_redrives)s::integer[]) AS limits (policy, max_redrives)
+    ON quarantine.policy = limits.policy
+WHERE
+    quarantine.resolved_at IS NULL
+    AND quarantine.redrive_batch_id IS NULL
+    AND quarantine.num_redrives >= limits.max_redrives
+    AND (%(policy)s::text IS NULL OR quarantine.policy = %(policy)s);
+
+-- name: list_intervals_of_rows
+-- The intervals to which these rows belong.
+SELECT DISTINCT quarantine.interval_id FROM s3_retention.quarantine
+WHERE quarantine.quarantine_id = any(%(quarantine_ids)s::bigint[]);
+
+-- name: waive_rows
+-- A person closes rows undeleted. Each command ends as kept, so that its interval balances; the entry names
+-- the batch that parked it, and its last fence. Runs under the row locks of select_for_redrive.
+WITH waived AS (
+    UPDATE s3_retention.quarantine
+    SET resolution = 'waived', resolved_at = s3_retention.clock()
+    WHERE
+        quarantine.quarantine_id = any(%(quarantine_ids)s::bigint[])
+        AND quarantine.resolved_at IS NULL
+        AND quarantine.redrive_batch_id IS NULL
+    RETURNING quarantine.*
+),
+
+entries AS (
+    INSERT INTO s3_retention.ledger_entries (
+        interval_id, generation, command_id, operation_id, batch_id, fence, tenant, bucket, key, version_id,
+        etag, size, last_modified_at, due_at, outcome, reason, num_attempts, request_id
+    )
+    SELECT
+        waived.interval_id,
+        waived.generation,
+        waived.command_id,
+        waived.operation_id,
+        coalesce(parked_by.batch_id, 0) AS batch_id,
+        coalesce(parked_by.fence, 0) AS fence,
+        waived.tenant,
+        waived.bucket,
+        waived.key,
+        waived.version_id,
+        waived.etag,
+        waived.size,
+        waived.last_modified_at,
+        waived.due_at,
+        'kept' AS outcome,
+        'waived' AS reason,
+        waived.num_attempts,
+        waived.request_id
+    FROM waived
+    LEFT JOIN LATERAL (
+        SELECT
+            batches.batch_id,
+            batches.fence
+        FROM s3_retention.batches
+        WHERE
+            batches.run_id = waived.run_id
+            AND batches.dag_id = waived.dag_id
+            AND batches.map_index = waived.map_index
+        ORDER BY batches.batch_id DESC
+        LIMIT 1
+    ) AS parked_by ON TRUE
+    ORDER BY waived.interval_id, waived.generation, waived.command_id
+)
+
+INSERT INTO s3_retention.quarantine_events (quarantine_id, event, dag_id, run_id, acted_by, detail, note)
+SELECT
+    waived.quarantine_id,
+    'waived' AS event,
+    %(dag_id)s AS dag_id,
+    %(run_id)s AS run_id,
+    %(acted_by)s AS acted_by,
+    waived.failure_class AS detail,
+    %(note)s AS note
+FROM waived;
+
+-- name: count_waived_of_run
+-- What a run has waived before it was cleared.
+SELECT count(*) AS num_commands FROM s3_retention.quarantine_events
+WHERE
+    quarantine_events.run_id = %(run_id)s
+    AND quarantine_events.dag_id = %(dag_id)s
+    AND quarantine_events.event = 'waived';
+
+-- name: count_redriven_by_class
+-- What a run took out of quarantine, by the class it had waited with, and how much of that it has ended.
+SELECT
+    taken.detail AS failure_class,
+    count(*) AS num_selected,
+    count(*) FILTER (WHERE ended.quarantine_id IS NOT NULL) AS num_resolved
+FROM s3_retention.quarantine_events AS taken
+LEFT JOIN s3_retention.quarantine_events AS ended
+    ON
+        taken.quarantine_id = ended.quarantine_id
+        AND taken.run_id = ended.run_id
+        AND taken.dag_id = ended.dag_id
+        AND ended.event = 'resolved'
+WHERE taken.run_id = %(run_id)s AND taken.dag_id = %(dag_id)s AND taken.event = 'redriven'
+GROUP BY taken.detail
+ORDER BY taken.detail;
 
 -- name: assign_to_redrive
 -- The rows belong to this redrive batch until it resolves or returns them. OFFSET 0 keeps the ids the outer
@@ -120,16 +254,18 @@ WITH taken AS (
         quarantine.quarantine_id = chosen.quarantine_id
         AND quarantine.resolved_at IS NULL
         AND quarantine.redrive_batch_id IS NULL
-    RETURNING quarantine.quarantine_id
+    RETURNING quarantine.quarantine_id, quarantine.failure_class
 )
 
-INSERT INTO s3_retention.quarantine_events (quarantine_id, event, dag_id, run_id, acted_by)
+INSERT INTO s3_retention.quarantine_events (quarantine_id, event, dag_id, run_id, acted_by, detail, note)
 SELECT
     taken.quarantine_id,
     'redriven' AS event,
     %(dag_id)s AS dag_id,
     %(run_id)s AS run_id,
-    %(acted_by)s AS acted_by
+    %(acted_by)s AS acted_by,
+    taken.failure_class AS detail,
+    %(note)s AS note
 FROM taken;
 
 -- name: list_redriven_commands

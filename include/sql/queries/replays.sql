@@ -34,6 +34,12 @@ WHERE claims.dag_id = %(dag_id)s AND claims.run_id = %(run_id)s
 ORDER BY claims.claim_id DESC
 LIMIT 1;
 
+-- name: find_next_generation
+-- The generation that a replay of the interval would have.
+SELECT coalesce(max(replays.generation), 0) + 1 AS generation
+FROM s3_retention.replays
+WHERE replays.interval_id = %(interval_id)s;
+
 -- name: insert_replay
 -- The next generation of a completed interval. A second unfinished one is refused by index.
 INSERT INTO s3_retention.replays (

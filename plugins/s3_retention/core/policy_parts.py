@@ -190,6 +190,11 @@ class Limits(StrictModel):
         description="How old a command that has not ended may grow; the watch warns at 80 %, nothing is dropped. "
         "null is no limit.",
     )
+    max_redrives: Whole = Field(
+        5,
+        ge=1,
+        description="How often a quarantined command may be redriven; after that only its operation id takes it.",
+    )
     max_denied_share: Share | None = Field(
         0.5,
         description="A batch stops when more than this share of at least 100 objects is denied; null is no limit.",

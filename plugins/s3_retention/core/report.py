@@ -22,7 +22,9 @@ class RunReport:
     counts attempts at single objects, those that a later attempt made good included. ``num_remaining`` are
     planned commands of the interval that wait for the next run, beyond this run's limits; ``num_drained`` of a cleanup
     are those that have ended since they were dealt to this run, and not to one before. ``num_uploads_aborted`` counts
-    unfinished multipart uploads, which are no commands and stand outside of the balance. ``capacity`` is None for a
+    unfinished multipart uploads, which are no commands and stand outside of the balance. ``num_redriven_by_class``
+    counts what a redrive took, by the class it had waited with, and ``num_resolved_by_class`` what of that it has
+    ended. ``capacity`` is None for a
     redrive, and while a policy has too few runs.
     """
 
@@ -37,6 +39,8 @@ class RunReport:
     capacity: Capacity | None = None
     num_failed_attempts_by_class: Counter[str] = field(default_factory=Counter)
     num_uploads_aborted: int = 0
+    num_redriven_by_class: Counter[str] = field(default_factory=Counter)
+    num_resolved_by_class: Counter[str] = field(default_factory=Counter)
 
     @property
     def num_pending(self) -> int:
@@ -58,6 +62,8 @@ class RunReport:
             "num_deleted_bytes": self.num_deleted_bytes,
             "num_remaining": self.num_remaining,
             "num_uploads_aborted": self.num_uploads_aborted,
+            "num_redriven_by_class": dict(self.num_redriven_by_class),
+            "num_resolved_by_class": dict(self.num_resolved_by_class),
             "is_balanced": self.is_balanced,
         }
 
@@ -78,9 +84,18 @@ class RunReport:
         lines.append(f"  bytes deleted   {self.num_deleted_bytes:>12,}")
         if self.num_uploads_aborted:
             lines.append(f"  uploads aborted {self.num_uploads_aborted:>12,}")
+        lines += self._success_rates()
         if self.num_remaining:
             lines.append(f"  left to the next run {self.num_remaining:>7,}")
         if self.capacity is not None:
             lines.append(f"  {self.capacity}")
         lines.append("  balanced" if self.is_balanced else "  NOT BALANCED")
         return "\n".join(lines)
+
+    def _success_rates(self) -> list[str]:
+        """Of a redrive: how much of each class has ended."""
+        return [
+            f"  resolved of {failure_class}: {(resolved := self.num_resolved_by_class[failure_class]):,} of {count:,} "
+            f"({resolved / count:.0%})"
+            for failure_class, count in sorted(self.num_redriven_by_class.items())
+        ]

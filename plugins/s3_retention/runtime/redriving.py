@@ -7,64 +7,106 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from s3_retention import errors
+from s3_retention.core.redrive import RedriveAction, parse_form
 from s3_retention.runtime.connections import open_ledger, open_source
 from s3_retention.runtime.context import holder, triggering_user
-from s3_retention.runtime.environment import load_policy, max_map_length
+from s3_retention.runtime.environment import load_policy, max_map_length, read_policies
 from s3_retention.runtime.failing import airflow_errors
 from s3_retention.runtime.tasks import for_xcom, report_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from s3_retention.core.redrive import RedriveForm
+
 log = structlog.get_logger("s3_retention")
 
 
 def select_commands(params: Mapping[str, Any]) -> list[dict[str, int]]:
-    """Select what the form asks for, quarantined commands or the replay of one interval: the batches of this run."""
-    if params["replay_interval"]:
-        return _replay(params)
+    """Do what the form asks for, with quarantined commands or one interval: the batches of this run.
+
+    A dry run shows what is selected and gives none; neither does a waiver.
+    """
+    with airflow_errors():
+        form = parse_form(params)
+        if params["replay_interval"]:
+            return _replay(params, form)
+        return _waive(form) if form.action is RedriveAction.WAIVE and not form.is_dry_run else _redrive(form)
+
+
+def _redrive(form: RedriveForm) -> list[dict[str, int]]:
     from s3_retention.steps import redrive
 
-    with airflow_errors(), open_ledger() as conn:
+    max_redrives = {
+        file.policy.name: file.policy.limits.max_redrives for file in read_policies() if file.policy
+    }
+    with open_ledger() as conn:
+        if form.is_dry_run:
+            limits = {} if form.action is RedriveAction.WAIVE else max_redrives
+            preview = redrive.look(conn, form.selection, max_redrives=limits)
+            _show(preview, f"dry run: nothing was done; untick it to {form.action.value} these")
+            return []
         selected = redrive.run(
             conn,
-            redrive.Selection(
-                policy=params["policy"] or None,
-                failure_classes=tuple(params["failure_classes"] or ()) or None,
-                operation_ids=tuple(params["operation_ids"] or ()) or None,
-                max_commands=params["max_commands"],
-            ),
+            form.selection,
             holder(),
             acted_by=triggering_user(),
             max_batches=max_map_length(),
+            max_redrives=max_redrives,
+            note=form.note,
         )
-    log.info("selected for redrive", count=selected.num_selected, policy=params["policy"])
+    if selected.preview is not None:
+        _show(selected.preview, "redriving")
+    log.info("selected for redrive", count=selected.num_selected, policy=form.selection.policy)
     return for_xcom(selected.batches)
 
 
-def _replay(params: Mapping[str, Any]) -> list[dict[str, int]]:
+def _show(preview: Any, what: str) -> None:
+    log.info(what, count=preview.num_selected)
+    for line in str(preview).splitlines():
+        log.info(line)
+
+
+def _waive(form: RedriveForm) -> list[dict[str, int]]:
+    from s3_retention.steps import redrive
+
+    with open_ledger() as conn:
+        count = redrive.waive(
+            conn, form.selection, holder(), acted_by=triggering_user(), note=form.note or ""
+        )
+    log.info("waived: closed undeleted, for good", count=count, policy=form.selection.policy)
+    return []
+
+
+def _replay(params: Mapping[str, Any], form: RedriveForm) -> list[dict[str, int]]:
     from s3_retention.steps import replay
 
     interval_key = params["replay_interval"]
-    with airflow_errors(), open_ledger() as conn:
-        others = [name for name in ("policy", "failure_classes", "operation_ids") if params[name]]
-        if others:
-            raise errors.ReplayRefusedError(
-                f"replay_interval and {' and '.join(others)} are both given: an interval is replayed whole, and "
-                "quarantined commands are redriven; leave one of the two empty"
-            )
-        policy = load_policy(replay.find_policy_name(conn, interval_key))
-        planned = replay.run(
-            conn,
-            open_source(policy),
-            policy,
-            interval_key,
-            holder(),
-            acted_by=triggering_user(),
-            max_batches=max_map_length(),
+    narrowing = ("policy", "failure_classes", "operation_ids", "tenant", "interval", "older_than", "code")
+    others = [name for name in narrowing if params[name]]
+    others += ["action"] if form.action is RedriveAction.WAIVE else []
+    if others:
+        raise errors.ReplayRefusedError(
+            f"replay_interval and {' and '.join(others)} are both given: an interval is replayed whole, and "
+            "quarantined commands are redriven; leave one of the two empty"
         )
+    with open_ledger() as conn:
+        policy = load_policy(replay.find_policy_name(conn, interval_key))
+        source = open_source(policy)
+        if form.is_dry_run:
+            planned = replay.look(conn, source, policy, interval_key)
+        else:
+            planned = replay.run(
+                conn,
+                source,
+                policy,
+                interval_key,
+                holder(),
+                acted_by=triggering_user(),
+                max_batches=max_map_length(),
+            )
     log.info(
-        "replay planned",
+        "dry run: nothing was done; untick it to replay this" if form.is_dry_run else "replay planned",
         plan=str(planned),
         policy=policy.name,
         interval=interval_key,

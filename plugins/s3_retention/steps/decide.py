@@ -110,7 +110,7 @@ def store_commands(
     The first ``canary`` commands get a batch of their own, which is dealt alone. Of a version whose lock has
     ended, the row in quarantine is closed: it waits for its new command now.
     """
-    plan_candidates.supersede_ripe(conn, holder=holder)
+    plan_candidates.supersede_ripe(conn, policy_version=policy.version, holder=holder)
     if policy.keeps_histories:
         plan_kept_keys.store(conn, interval_id=interval_id, generation=generation)
     # A run is dealt at least one batch, so none may be over the limit of a run.

@@ -1,44 +1,83 @@
-"""Selects quarantined commands and deals them to the same delete task that failed them."""
+"""Selects quarantined commands, shows them, and deals them to the same delete task that failed them; or waives them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
-from s3_retention.errors import S3RetentionError
-from s3_retention.store import batches, quarantine
+from s3_retention.errors import RedriveRefusedError
+from s3_retention.store import batches, intervals, ledger_entries, quarantine
 from s3_retention.store.batches import DealtBatch
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from s3_retention.core.holder import Holder
+    from s3_retention.core.redrive import Selection
     from s3_retention.store.connection import Connection
     from s3_retention.store.statements import Row
 
 
 BATCH_SIZE = 1000
 """Commands of one mapped task of a redrive: each is looked at alone, so fewer than a cleanup batch holds."""
+MAX_SHOWN = 20
+"""Commands that a preview names."""
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """Which waiting commands to return: all that is given must match, and None matches everything."""
+class Preview:
+    """What a selection takes: counts by policy, class and code, the oldest failure, and the first of its commands.
 
-    policy: str | None = None
-    failure_classes: tuple[str, ...] | None = None
-    operation_ids: tuple[str, ...] | None = None
-    max_commands: int = 10_000
+    ``num_too_often`` were redriven as often as their policy allows, and are only taken by their operation id.
+    """
+
+    num_selected: int
+    num_by_cause: Counter[tuple[str, str, str]]
+    oldest_at: datetime | None
+    shown: tuple[Row, ...]
+    num_too_often: int = 0
+
+    def __str__(self) -> str:
+        """Print it for a task log."""
+        lines = [f"{self.num_selected:,} commands selected"]
+        if self.oldest_at is not None:
+            lines[0] += f", the oldest failed at {self.oldest_at:%Y-%m-%d %H:%M:%S} UTC"
+        for (policy, failure_class, code), count in sorted(self.num_by_cause.items()):
+            lines.append(f"  {count:>9,}  {policy}  {failure_class}  {code}")
+        lines += [
+            f"  {row['operation_id']}  {row['failure_class']}  s3://{row['bucket']}/{row['key']}"
+            for row in self.shown
+        ]
+        if self.num_selected > len(self.shown):
+            lines.append(f"  and {self.num_selected - len(self.shown):,} more")
+        if self.num_too_often:
+            lines.append(
+                f"{self.num_too_often:,} more were redriven limits.max_redrives times: only their operation ids "
+                "take them"
+            )
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
 class RedriveResult:
-    """What was dealt to this run."""
+    """What was dealt to this run; ``preview`` is None where it had been dealt before."""
 
     num_selected: int
     batches: tuple[DealtBatch, ...] = ()
+    preview: Preview | None = field(default=None, compare=False)
+
+
+def look(conn: Connection, selection: Selection, *, max_redrives: Mapping[str, int]) -> Preview:
+    """Show what a selection takes at this moment; nothing is changed.
+
+    Raises ``RedriveRefusedError`` when it names an interval that there is not.
+    """
+    with transaction(conn):
+        return _preview(conn, selection, _select(conn, selection, max_redrives), max_redrives)
 
 
 def run(
@@ -48,15 +87,16 @@ def run(
     *,
     acted_by: str | None,
     max_batches: int,
+    max_redrives: Mapping[str, int] | None = None,
+    note: str | None = None,
 ) -> RedriveResult:
     """Take the selected rows, each for this redrive alone, and deal them in batches of one policy each.
 
-    A run that selected before gets the same batches again. Rows that another redrive holds are passed over.
-    Raises ``S3RetentionError`` when an operation id is not 64 hex digits.
+    A run that selected before gets the same batches again. Rows that another redrive holds are passed over, and so are
+    those that were redriven as often as ``max_redrives`` says by policy, unless the selection names operations.
+    Raises ``RedriveRefusedError`` when it names an interval that there is not.
     """
-    operation_ids = (
-        None if selection.operation_ids is None else [_to_bytes(one) for one in selection.operation_ids]
-    )
+    allowed = max_redrives or {}
     with transaction(conn):
         earlier = batches.list_of_run(conn, holder=holder)
         if earlier:
@@ -65,13 +105,8 @@ def run(
                 for one in earlier
             )
             return RedriveResult(sum(one.num_commands for one in dealt), dealt)
-        rows = quarantine.select_for_redrive(
-            conn,
-            policy=selection.policy,
-            failure_classes=selection.failure_classes,
-            operation_ids=operation_ids,
-            max_commands=selection.max_commands,
-        )
+        rows = _select(conn, selection, allowed)
+        preview = _preview(conn, selection, rows, allowed)
         dealt_now = []
         for number, part in enumerate(islice(_parts(rows, BATCH_SIZE), max_batches), start=1):
             batch = batches.insert_redrive(
@@ -88,9 +123,51 @@ def run(
                 quarantine_ids=[row["quarantine_id"] for row in part],
                 holder=holder,
                 acted_by=acted_by,
+                note=note,
             )
             dealt_now.append(batch)
-    return RedriveResult(sum(one.num_commands for one in dealt_now), tuple(dealt_now))
+    return RedriveResult(sum(one.num_commands for one in dealt_now), tuple(dealt_now), preview)
+
+
+def waive(conn: Connection, selection: Selection, holder: Holder, *, acted_by: str | None, note: str) -> int:
+    """Close the selected rows undeleted, each with a ledger entry ``kept`` for the reason ``waived``; their number.
+
+    How often a row was redriven is not asked. A run that has waived before waives nothing more.
+    """
+    with transaction(conn):
+        earlier = quarantine.count_waived(conn, holder=holder)
+        if earlier:
+            return earlier
+        rows = [row["quarantine_id"] for row in _select(conn, selection, {})]
+        for interval_id in quarantine.list_intervals(conn, rows):
+            ledger_entries.ensure_partition(conn, interval_id=interval_id)
+        return quarantine.waive(conn, rows, holder=holder, acted_by=acted_by or "unknown", note=note)
+
+
+def _select(conn: Connection, selection: Selection, max_redrives: Mapping[str, int]) -> list[Row]:
+    key = selection.interval_key
+    if key is not None and intervals.find_by_key(conn, key) is None:
+        raise RedriveRefusedError(
+            f"interval = {key[:200]!r}: there is none of this key; write it as s3_retention.intervals shows it"
+        )
+    return quarantine.select_for_redrive(conn, selection, max_redrives)
+
+
+def _preview(
+    conn: Connection, selection: Selection, rows: Sequence[Row], max_redrives: Mapping[str, int]
+) -> Preview:
+    too_often = 0
+    if selection.operation_ids is None:
+        too_often = quarantine.count_redriven_too_often(
+            conn, policy=selection.policy, max_redrives=max_redrives
+        )
+    return Preview(
+        len(rows),
+        Counter((row["policy"], row["failure_class"], row["code"] or "no code") for row in rows),
+        min((row["last_failed_at"] for row in rows), default=None),
+        tuple(rows[:MAX_SHOWN]),
+        too_often,
+    )
 
 
 def _parts(rows: Sequence[Row], size: int) -> Iterator[list[Row]]:
@@ -98,15 +175,3 @@ def _parts(rows: Sequence[Row], size: int) -> Iterator[list[Row]]:
     for _, of_policy in groupby(rows, key=lambda row: row["policy"]):
         while part := list(islice(of_policy, size)):
             yield part
-
-
-def _to_bytes(operation_id: str) -> bytes:
-    try:
-        raw = bytes.fromhex(operation_id.strip())
-    except ValueError:
-        raw = b""
-    if len(raw) != 32:  # noqa: PLR2004 - SHA-256 gives 32 bytes
-        raise S3RetentionError(
-            f"operation id {operation_id[:80]!r} is not one: it has 64 hex digits, as the quarantine shows it"
-        )
-    return raw

@@ -75,6 +75,21 @@ def run(
         return replace(_planned(conn, interval_id, generation), batches=dealt)
 
 
+def look(conn: Connection, source: CandidateSource, policy: RetentionPolicy, interval_key: str) -> PlanResult:
+    """Decide everything as a replay of the interval would at this moment, and store nothing.
+
+    Raises what ``run`` raises, but for what another replay has.
+    """
+    claimed = _find(conn, interval_key)
+    _refuse(policy, claimed)
+    scan.refuse_future_end(conn, claimed.interval)
+    scanned = scan.run(conn, source, policy, lambda: None)
+    interval, generation = claimed.interval, replays.next_generation(conn, claimed.interval_id)
+    bounds = Bounds(interval.starts_at, interval.ends_at, interval.starts_at, claimed.interval_id, generation)
+    with transaction(conn):
+        return decide.run(conn, policy, scanned, bounds)
+
+
 def _find(conn: Connection, interval_key: str) -> ClaimedInterval:
     found = intervals.find_by_key(conn, interval_key.strip())
     if found is None:

@@ -16,6 +16,7 @@ from s3_retention.store import (
     batches,
     failed_attempts,
     intervals,
+    quarantine,
     replays,
     run_reports,
     watermarks,
@@ -145,6 +146,7 @@ def _count(
             num_by_detail[f"{row['outcome']}:{row['detail']}"] += row["num_objects"]
         if row["outcome"] == "deleted":
             num_deleted_bytes += int(row["num_bytes"])
+    redriven = quarantine.count_redriven(conn, holder=holder)
     remaining = 0
     if work is not None:
         remaining = batches.count_remaining(conn, interval_id=work.interval_id, generation=work.generation)
@@ -159,6 +161,8 @@ def _count(
         num_remaining=remaining,
         num_drained=num_drained,
         num_uploads_aborted=aborted_uploads.count(conn, holder=holder),
+        num_redriven_by_class=Counter({row["failure_class"]: row["num_selected"] for row in redriven}),
+        num_resolved_by_class=Counter({row["failure_class"]: row["num_resolved"] for row in redriven}),
     )
 
 

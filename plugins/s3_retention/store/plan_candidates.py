@@ -123,11 +123,18 @@ def store_plan(
     run(conn, _TABLE, "insert_keepers", **dealt)
 
 
-def supersede_ripe(conn: Connection, *, holder: Holder) -> None:
+def supersede_ripe(conn: Connection, *, policy_version: str, holder: Holder) -> None:
     """Close the parked rows whose lock has ended and whose versions are planned anew in this transaction."""
     ripe = fetch_all(conn, _TABLE, "list_ripe_intervals")
     for row in ripe:
         ledger_entries.ensure_partition(conn, interval_id=row["interval_id"])
     # Most plans find none, and need no lock on the ledger, which they only read.
     if ripe:
-        run(conn, _TABLE, "supersede_ripe_locks", dag_id=holder.dag_id, run_id=holder.run_id)
+        run(
+            conn,
+            _TABLE,
+            "supersede_ripe_locks",
+            policy_version=policy_version,
+            dag_id=holder.dag_id,
+            run_id=holder.run_id,
+        )

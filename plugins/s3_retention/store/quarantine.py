@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from s3_retention.store.chunks import to_command
-from s3_retention.store.statements import fetch_all, run
+from s3_retention.store.statements import fetch_all, fetch_one, run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from s3_retention.core.command import DeleteCommand
     from s3_retention.core.holder import Holder
     from s3_retention.core.outcome import Outcome
+    from s3_retention.core.redrive import Selection
     from s3_retention.store.connection import Connection
     from s3_retention.store.statements import Row
+
+T = TypeVar("T")
 
 
 def park_unfinished(conn: Connection, *, batch_id: int, holder: Holder) -> dict[str, int]:
@@ -32,24 +35,78 @@ def _counts(conn: Connection, name: str, batch_id: int, holder: Holder) -> dict[
     return {row["failure_class"]: row["num_objects"] for row in rows}
 
 
-def select_for_redrive(
-    conn: Connection,
-    *,
-    policy: str | None,
-    failure_classes: Sequence[str] | None,
-    operation_ids: Sequence[bytes] | None,
-    max_commands: int,
-) -> list[Row]:
-    """Lock waiting rows that match all that is given: ``quarantine_id``, ``policy``, ``size`` of each."""
+def select_for_redrive(conn: Connection, selection: Selection, max_redrives: Mapping[str, int]) -> list[Row]:
+    """Lock waiting rows that match all that is given, and give what a person wants to know of each.
+
+    ``max_redrives`` says by policy how often a row may be redriven; one that is not named has no limit.
+    """
     return fetch_all(
         conn,
         "quarantine",
         "select_for_redrive",
-        policy=policy,
-        failure_classes=None if failure_classes is None else list(failure_classes),
-        operation_ids=None if operation_ids is None else list(operation_ids),
-        max_commands=max_commands,
+        policies=list(max_redrives),
+        max_redrives=list(max_redrives.values()),
+        policy=selection.policy,
+        failure_classes=_list(selection.failure_classes),
+        operation_ids=_list(selection.raw_operation_ids),
+        tenant=selection.tenant,
+        code=selection.code,
+        older_than=selection.older_than,
+        interval_key=selection.interval_key,
+        max_commands=selection.max_commands,
     )
+
+
+def count_redriven_too_often(conn: Connection, *, policy: str | None, max_redrives: Mapping[str, int]) -> int:
+    """Count the waiting rows that only their operation id takes any more."""
+    row = fetch_one(
+        conn,
+        "quarantine",
+        "count_redriven_too_often",
+        policies=list(max_redrives),
+        max_redrives=list(max_redrives.values()),
+        policy=policy,
+    )
+    return row["num_commands"] if row else 0
+
+
+def list_intervals(conn: Connection, quarantine_ids: Sequence[int]) -> list[int]:
+    """List the intervals to which rows belong: their ids."""
+    rows = fetch_all(conn, "quarantine", "list_intervals_of_rows", quarantine_ids=list(quarantine_ids))
+    return [row["interval_id"] for row in rows]
+
+
+def waive(
+    conn: Connection, quarantine_ids: Sequence[int], *, holder: Holder, acted_by: str, note: str
+) -> int:
+    """Close rows undeleted, each with its ledger entry; the number that was closed."""
+    return run(
+        conn,
+        "quarantine",
+        "waive_rows",
+        quarantine_ids=list(quarantine_ids),
+        dag_id=holder.dag_id,
+        run_id=holder.run_id,
+        acted_by=acted_by,
+        note=note,
+    )
+
+
+def count_waived(conn: Connection, *, holder: Holder) -> int:
+    """Count what a run has waived."""
+    row = fetch_one(conn, "quarantine", "count_waived_of_run", dag_id=holder.dag_id, run_id=holder.run_id)
+    return row["num_commands"] if row else 0
+
+
+def count_redriven(conn: Connection, *, holder: Holder) -> list[Row]:
+    """Count what a run took, and what of it ended: ``failure_class``, ``num_selected``, ``num_resolved``."""
+    return fetch_all(
+        conn, "quarantine", "count_redriven_by_class", dag_id=holder.dag_id, run_id=holder.run_id
+    )
+
+
+def _list(values: Sequence[T] | None) -> list[T] | None:
+    return None if values is None else list(values)
 
 
 def assign(
@@ -59,6 +116,7 @@ def assign(
     quarantine_ids: Sequence[int],
     holder: Holder,
     acted_by: str | None,
+    note: str | None = None,
 ) -> int:
     """Give rows to a redrive batch; the number that it got."""
     return run(
@@ -70,6 +128,7 @@ def assign(
         dag_id=holder.dag_id,
         run_id=holder.run_id,
         acted_by=acted_by,
+        note=note,
     )
 
 

@@ -183,3 +183,9 @@ def get_row(conn: Connection, interval_id: int, generation: int) -> Row:
     if row is None:
         raise LookupError((interval_id, generation))
     return row
+
+
+def next_generation(conn: Connection, interval_id: int) -> int:
+    """Give the generation that another replay of an interval would have."""
+    row = fetch_one(conn, "replays", "find_next_generation", interval_id=interval_id)
+    return row["generation"] if row else 1

@@ -1,0 +1,92 @@
+"""The fields of the redrive form: each says what it takes, and refuses all else in the browser and by REST."""
+
+from __future__ import annotations
+
+from airflow.providers.common.compat.sdk import Param
+
+from s3_retention.runtime.environment import FAILURE_CLASSES, read_policies
+
+OPTIONAL_TEXT = ["null", "string"]
+
+
+def redrive_params() -> dict[str, Param]:
+    """Make the fields; the names of the policies are offered."""
+    return {
+        "dry_run": Param(
+            True,  # noqa: FBT003 - the default of a field
+            type="boolean",
+            title="Dry run",
+            description="Show what is selected, and do nothing.",
+        ),
+        "action": Param(
+            "redrive",
+            enum=["redrive", "waive"],
+            title="Action",
+            description="waive closes commands undeleted, for good; it takes a note.",
+        ),
+        "policy": Param(
+            None,
+            type=OPTIONAL_TEXT,
+            pattern="^[a-z][a-z0-9_]{0,62}$",
+            title="Policy",
+            description="The name of one policy; empty for all.",
+            examples=[file.policy.name for file in read_policies() if file.policy],
+        ),
+        "failure_classes": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "string", "enum": list(FAILURE_CLASSES)},
+            title="Failure classes",
+            description="Only commands that failed so; empty for all.",
+            examples=list(FAILURE_CLASSES),
+        ),
+        "code": Param(
+            None,
+            type=OPTIONAL_TEXT,
+            maxLength=100,
+            title="Error code",
+            description="Only this code of the store, such as AccessDenied; empty for all.",
+        ),
+        "operation_ids": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "string", "pattern": "^[0-9a-f]{64}$"},
+            title="Operation ids",
+            description="One a line, 64 hex digits each; empty for all. Taken however often they were redriven.",
+        ),
+        "tenant": Param(
+            None, type=OPTIONAL_TEXT, maxLength=1024, title="Tenant", description="Empty for all."
+        ),
+        "interval": Param(
+            None,
+            type=OPTIONAL_TEXT,
+            pattern="^cleanup:",
+            title="Of one interval",
+            description="What was planned in it: its key, as in s3_retention.intervals; empty for all.",
+        ),
+        "older_than": Param(
+            None,
+            type=OPTIONAL_TEXT,
+            pattern="^([0-9]+[wdhms])+$",
+            title="Older than",
+            description="Only what failed last so long ago, such as 2d or 12h; empty for all.",
+        ),
+        "max_commands": Param(
+            10_000, type="integer", minimum=1, maximum=100_000, title="At most", description="Oldest first."
+        ),
+        "note": Param(
+            None,
+            type=OPTIONAL_TEXT,
+            maxLength=1000,
+            title="Note",
+            description="Kept with your name at each command; a waiver takes one.",
+        ),
+        "replay_interval": Param(
+            None,
+            type=OPTIONAL_TEXT,
+            pattern="^cleanup:",
+            title="Or replay one interval",
+            description="Its key, as in s3_retention.intervals: cleanup:<policy>:<start>:<end>. The fields that select "
+            "commands must be empty then.",
+        ),
+    }
