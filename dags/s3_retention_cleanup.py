@@ -7,6 +7,8 @@ Deletes what one retention policy selects: each object once, by its own command,
 | --- | --- | --- |
 | `claim_interval` | takes the next slice of the watermark | ledger away, or rules changed without a new `version` |
 | `plan_commands` | one listing, one command per due object | listing broke off, or the plan would delete everything |
+| `approve_plan` | asks a person, where the plan is over a limit | ledger away: clear it, and it asks again |
+| `deal_batches` | gives the run its part of the plan | the plan waits for an answer, or another run has it |
 | `delete_batch` | deletes what is still as it was planned | some objects could not go: the next task takes them |
 | `quarantine_failed` | parks what did not end, with its cause | ledger away: clear it when the ledger is back |
 | `report_run` | aborts old uploads, checks the balance, closes the slice | no balance, a stop, or uploads left |
@@ -24,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import pendulum
 from airflow.providers.common.compat.sdk import DAG, TriggerRule, task
 
-from s3_retention.runtime import deadline, environment, tasks, watching
+from s3_retention.runtime import approving, deadline, environment, tasks, watching
 
 if TYPE_CHECKING:
     from s3_retention.core.policy import RetentionPolicy
@@ -50,11 +52,15 @@ def cleanup_dag(policy: RetentionPolicy) -> DAG:
         def claim_interval() -> dict[str, Any]:
             return tasks.claim_interval(policy.name)
 
+        @task.branch(doc_md="Lists everything once, decides every object, stores a command for each due one.")
+        def plan_commands(claim: Any) -> str:
+            return approving.ASK if tasks.plan_commands(policy.name, claim) else approving.DEAL
+
         @task(
-            doc_md="Lists everything once, decides every object, stores one command per object that is due."
+            trigger_rule=TriggerRule.NONE_FAILED, doc_md="Deals the plan to this run, if it was not rejected."
         )
-        def plan_commands(claim: Any) -> list[dict[str, int]]:
-            return tasks.plan_commands(policy.name, claim)
+        def deal_batches(claim: Any) -> list[dict[str, int]]:
+            return approving.deal_batches(policy.name, claim)
 
         @task(
             map_index_template=environment.BATCH_LABEL,
@@ -79,7 +85,10 @@ def cleanup_dag(policy: RetentionPolicy) -> DAG:
 
         flag_missed_intervals()
         claim = claim_interval()
-        batches = plan_commands(claim)
+        planned, batches = plan_commands(claim), deal_batches(claim)
+        approve_plan = approving.ApprovePlan(policy=policy, doc_md="Waits for a person, without a worker.")
+        planned >> [approve_plan, batches]  # by way of the question only where there is one
+        approve_plan >> batches
         delete_batch.expand(batch=batches) >> quarantine_failed() >> report_run(claim, batches)
     return dag
 

@@ -110,7 +110,10 @@ class Story:
         with self.console.status("  delete, quarantine, report once more ..."):
             self.stack.airflow.wait_for_run(CLEANUP, run_id, RUN_SECONDS, expect="success")
         self._figures({"deleted": 4_998, "quarantined": 2})
-        twice = self._ask("SELECT count(*) - count(DISTINCT command_id) FROM s3_retention.ledger_entries")
+        twice = self._ask(
+            "SELECT count(*) - count(DISTINCT command_id) FROM s3_retention.ledger_entries WHERE bucket = %s",
+            BUCKET,
+        )
         self._figure("objects recorded twice", twice[0][0], 0)
 
     def _redrive(self) -> None:

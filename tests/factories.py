@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from s3_retention.core.approval import Decision
 from s3_retention.core.condition import EtagCondition
 from s3_retention.core.holder import Holder
 from s3_retention.core.objects import ObjectFacts, ObjectRef
@@ -16,7 +17,18 @@ from s3_retention.core.ticks import Tick
 from s3_retention.core.watched import watch_policy
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.sources.s3_listing import S3Listing
-from s3_retention.steps import claim, delete, flag_missed, plan, quarantine, redrive, replay, report, watch
+from s3_retention.steps import (
+    approve,
+    claim,
+    delete,
+    flag_missed,
+    plan,
+    quarantine,
+    redrive,
+    replay,
+    report,
+    watch,
+)
 from s3_retention.store import store_probes
 from s3_retention.store.store_probes import ProbedStore
 
@@ -25,11 +37,13 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
+    from s3_retention.core.approval import Approval
     from s3_retention.core.report import RunReport
     from s3_retention.core.ticks import TicksBetween
     from s3_retention.s3.gateway import S3Gateway
     from s3_retention.sources.s3_listing import CandidateSource
     from s3_retention.steps.decide import PlanResult
+    from s3_retention.store.batches import DealtBatch
     from s3_retention.store.connection import Connection
     from sandbox.s3 import S3Server
 
@@ -215,6 +229,24 @@ class World:
             self.policy,
             self.interval_id() if interval_id is None else interval_id,
             holder("plan", run),
+            max_batches=max_batches,
+        )
+
+    def answer(self, decision: str, run: str = "run-1", by: str | None = "ann") -> Approval:
+        """Answer the question that a run has asked."""
+        return approve.decide(
+            self.conn, NAME, holder("approve_plan", run), decision=Decision(decision), decided_by=by
+        )
+
+    def deal(
+        self, run: str = "run-1", *, interval_id: int | None = None, max_batches: int = MAX_BATCHES
+    ) -> tuple[DealtBatch, ...]:
+        """Deal the planned interval to a run, as after an answer."""
+        return approve.resume(
+            self.conn,
+            self.policy,
+            self.interval_id() if interval_id is None else interval_id,
+            holder("deal_batches", run),
             max_batches=max_batches,
         )
 

@@ -3,6 +3,26 @@
 
 CREATE SCHEMA s3_retention;
 
+CREATE FUNCTION s3_retention.approval_decides_once() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF tg_op = 'UPDATE' AND old.decision IS NULL AND new.decision IS NOT NULL
+    AND (new.interval_id, new.generation, new.plan_hash, new.over_limits, new.dag_id, new.run_id, new.asked_at)
+    = (old.interval_id, old.generation, old.plan_hash, old.over_limits, old.dag_id, old.run_id, old.asked_at)
+    THEN
+        RETURN new;
+    END IF;
+    RAISE EXCEPTION 'table % only takes a decision, once: % is refused', tg_table_name, tg_op
+    USING ERRCODE = 'restrict_violation';
+END $$;
+
+CREATE FUNCTION s3_retention.chunk_hash(bucket text, keys text[], version_ids text[], etags text[], sizes bigint[], last_modified_ats timestamp with time zone[], due_ats timestamp with time zone[]) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN sha256(((convert_to((((((array_to_json(ARRAY[bucket]))::text || (array_to_json(keys))::text) || (array_to_json(version_ids))::text) || (array_to_json(etags))::text) || (array_to_json(sizes))::text), 'UTF8'::name) || array_send(last_modified_ats)) || array_send(due_ats)));
+
+COMMENT ON FUNCTION s3_retention.chunk_hash(bucket text, keys text[], version_ids text[], etags text[], sizes bigint[], last_modified_ats timestamp with time zone[], due_ats timestamp with time zone[]) IS 'SHA-256 of one chunk: bucket, keys, version ids, ETags, sizes, last-modified times and due times.';
+
 CREATE FUNCTION s3_retention.clock() RETURNS timestamp with time zone
     LANGUAGE sql
     RETURN clock_timestamp();
@@ -53,6 +73,19 @@ END $$;
 
 COMMENT ON FUNCTION s3_retention.ensure_ledger_partition(for_interval_id bigint) IS 'Makes the partition of 1,000 intervals to which this one belongs; runs as the owner of the schema.';
 
+CREATE FUNCTION s3_retention.is_lifted_once() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF tg_op = 'UPDATE' AND old.lifted_at IS NULL AND new.lifted_at IS NOT NULL
+    AND (to_jsonb(new) - '{lifted_by,lifted_at,lift_reason}'::text[])
+    = (to_jsonb(old) - '{lifted_by,lifted_at,lift_reason}'::text[]) THEN
+        RETURN new;
+    END IF;
+    RAISE EXCEPTION 'table % is only written and lifted, each once: % is refused', tg_table_name, tg_op
+    USING ERRCODE = 'restrict_violation';
+END $$;
+
 CREATE FUNCTION s3_retention.missed_interval_resolves_once() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -73,6 +106,45 @@ CREATE FUNCTION s3_retention.operation_id(bucket text, key text, policy_version 
 '::text) || policy_version), 'UTF8'::name));
 
 COMMENT ON FUNCTION s3_retention.operation_id(bucket text, key text, policy_version text) IS 'SHA-256 over bucket, key and policy version joined by newlines; the same as core.command.operation_id.';
+
+CREATE TABLE s3_retention.chunks (
+    chunk_id bigint NOT NULL,
+    batch_id bigint NOT NULL,
+    interval_id bigint NOT NULL,
+    generation integer NOT NULL,
+    chunk_number integer NOT NULL,
+    tenant text,
+    bucket text NOT NULL,
+    keys text[] NOT NULL COLLATE pg_catalog."C",
+    version_ids text[] NOT NULL,
+    etags text[] NOT NULL,
+    sizes bigint[] NOT NULL,
+    last_modified_ats timestamp with time zone[] NOT NULL,
+    due_ats timestamp with time zone[] NOT NULL,
+    group_keys text[] NOT NULL,
+    num_commands integer NOT NULL,
+    closed_at timestamp with time zone,
+    CONSTRAINT chunks_check CHECK ((cardinality(keys) = num_commands)),
+    CONSTRAINT chunks_check1 CHECK ((cardinality(version_ids) = num_commands)),
+    CONSTRAINT chunks_check2 CHECK ((cardinality(etags) = num_commands)),
+    CONSTRAINT chunks_check3 CHECK ((cardinality(sizes) = num_commands)),
+    CONSTRAINT chunks_check4 CHECK ((cardinality(last_modified_ats) = num_commands)),
+    CONSTRAINT chunks_check5 CHECK ((cardinality(due_ats) = num_commands)),
+    CONSTRAINT chunks_check6 CHECK ((cardinality(group_keys) = num_commands)),
+    CONSTRAINT chunks_num_commands_check CHECK (((num_commands >= 1) AND (num_commands <= 1000)))
+);
+
+COMMENT ON TABLE s3_retention.chunks IS 'Up to 1,000 commands of one tenant, one request to the store, as arrays; the view commands shows each.';
+
+CREATE FUNCTION s3_retention.plan_hash(of_interval_id bigint, of_generation integer) RETURNS bytea
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT sha256(COALESCE(string_agg(s3_retention.chunk_hash(chunks.bucket, chunks.keys, chunks.version_ids, chunks.etags, chunks.sizes, chunks.last_modified_ats, chunks.due_ats), '\x'::bytea ORDER BY chunks.chunk_number), '\x'::bytea)) AS plan_hash
+    FROM s3_retention.chunks
+   WHERE ((chunks.interval_id = plan_hash.of_interval_id) AND (chunks.generation = plan_hash.of_generation));
+END;
+
+COMMENT ON FUNCTION s3_retention.plan_hash(of_interval_id bigint, of_generation integer) IS 'SHA-256 over the hashes of the chunks of a plan, in the order of their numbers.';
 
 CREATE FUNCTION s3_retention.refuse_change() RETURNS trigger
     LANGUAGE plpgsql
@@ -121,38 +193,86 @@ COMMENT ON TABLE s3_retention.aborted_uploads IS 'One row per unfinished multipa
 
 COMMENT ON COLUMN s3_retention.aborted_uploads.outcome IS 'already_absent: it had ended, or been aborted, between the listing and the abort.';
 
+CREATE TABLE s3_retention.legal_holds (
+    hold_id bigint NOT NULL,
+    bucket text NOT NULL,
+    scope text NOT NULL,
+    name text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
+    reason text NOT NULL,
+    starts_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    ends_at timestamp with time zone,
+    placed_by text DEFAULT CURRENT_USER NOT NULL,
+    placed_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    dag_id text,
+    run_id text,
+    lifted_by text,
+    lifted_at timestamp with time zone,
+    lift_reason text,
+    CONSTRAINT legal_holds_bucket_check CHECK ((bucket <> ''::text)),
+    CONSTRAINT legal_holds_check CHECK (((scope = 'bucket'::text) = (name = ''::text))),
+    CONSTRAINT legal_holds_check1 CHECK ((ends_at > starts_at)),
+    CONSTRAINT legal_holds_check2 CHECK ((num_nulls(dag_id, run_id) = ANY (ARRAY[0, 2]))),
+    CONSTRAINT legal_holds_check3 CHECK ((num_nulls(lifted_by, lifted_at, lift_reason) = ANY (ARRAY[0, 3]))),
+    CONSTRAINT legal_holds_lift_reason_check CHECK ((btrim(lift_reason) <> ''::text)),
+    CONSTRAINT legal_holds_reason_check CHECK ((btrim(reason) <> ''::text)),
+    CONSTRAINT legal_holds_scope_check CHECK ((scope = ANY (ARRAY['bucket'::text, 'prefix'::text, 'key'::text])))
+);
+
+COMMENT ON TABLE s3_retention.legal_holds IS 'Objects that no policy may delete, until ends_at or until lifted. Written once, lifted once.';
+
+COMMENT ON COLUMN s3_retention.legal_holds.name IS 'The key or the prefix, byte for byte; empty for a whole bucket.';
+
+COMMENT ON COLUMN s3_retention.legal_holds.ends_at IS 'NULL: until it is lifted.';
+
+CREATE VIEW s3_retention.active_holds AS
+ SELECT hold_id,
+    bucket,
+    scope,
+    name,
+    reason,
+    starts_at,
+    ends_at,
+    placed_by,
+    placed_at
+   FROM s3_retention.legal_holds
+  WHERE ((lifted_at IS NULL) AND (starts_at <= s3_retention.clock()) AND ((ends_at IS NULL) OR (ends_at > s3_retention.clock())));
+
+COMMENT ON VIEW s3_retention.active_holds IS 'The legal holds in force at this moment, by the clock of the ledger.';
+
 CREATE TABLE s3_retention.alembic_version (
     version_num character varying(32) NOT NULL
 );
 
-CREATE TABLE s3_retention.chunks (
-    chunk_id bigint NOT NULL,
-    batch_id bigint NOT NULL,
+CREATE TABLE s3_retention.approvals (
     interval_id bigint NOT NULL,
-    generation integer NOT NULL,
-    chunk_number integer NOT NULL,
-    tenant text,
-    bucket text NOT NULL,
-    keys text[] NOT NULL COLLATE pg_catalog."C",
-    version_ids text[] NOT NULL,
-    etags text[] NOT NULL,
-    sizes bigint[] NOT NULL,
-    last_modified_ats timestamp with time zone[] NOT NULL,
-    due_ats timestamp with time zone[] NOT NULL,
-    group_keys text[] NOT NULL,
-    num_commands integer NOT NULL,
-    closed_at timestamp with time zone,
-    CONSTRAINT chunks_check CHECK ((cardinality(keys) = num_commands)),
-    CONSTRAINT chunks_check1 CHECK ((cardinality(version_ids) = num_commands)),
-    CONSTRAINT chunks_check2 CHECK ((cardinality(etags) = num_commands)),
-    CONSTRAINT chunks_check3 CHECK ((cardinality(sizes) = num_commands)),
-    CONSTRAINT chunks_check4 CHECK ((cardinality(last_modified_ats) = num_commands)),
-    CONSTRAINT chunks_check5 CHECK ((cardinality(due_ats) = num_commands)),
-    CONSTRAINT chunks_check6 CHECK ((cardinality(group_keys) = num_commands)),
-    CONSTRAINT chunks_num_commands_check CHECK (((num_commands >= 1) AND (num_commands <= 1000)))
+    generation integer DEFAULT 0 NOT NULL,
+    plan_hash bytea NOT NULL,
+    over_limits jsonb NOT NULL,
+    dag_id text NOT NULL,
+    run_id text NOT NULL,
+    asked_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    decision text,
+    decided_by text,
+    decided_at timestamp with time zone,
+    decided_in_run text,
+    CONSTRAINT approvals_check CHECK ((num_nulls(decision, decided_at, decided_in_run) = ANY (ARRAY[0, 3]))),
+    CONSTRAINT approvals_check1 CHECK (((decided_by IS NULL) OR (decision = ANY (ARRAY['approved'::text, 'rejected'::text])))),
+    CONSTRAINT approvals_check2 CHECK ((asked_at <= decided_at)),
+    CONSTRAINT approvals_decision_check CHECK ((decision = ANY (ARRAY['approved'::text, 'rejected'::text, 'timed_out'::text]))),
+    CONSTRAINT approvals_generation_check CHECK ((generation >= 0)),
+    CONSTRAINT approvals_over_limits_check CHECK ((jsonb_array_length(over_limits) >= 1)),
+    CONSTRAINT approvals_plan_hash_check CHECK ((length(plan_hash) = 32))
 );
 
-COMMENT ON TABLE s3_retention.chunks IS 'Up to 1,000 commands of one tenant, one request to the store, as arrays; the view commands shows each.';
+COMMENT ON TABLE s3_retention.approvals IS 'Plans over a limit: asked once, decided once. While one is open, nothing of its plan is dealt.';
+
+COMMENT ON COLUMN s3_retention.approvals.plan_hash IS 'What was asked about: plan_hash(interval_id, generation) computes it anew.';
+
+COMMENT ON COLUMN s3_retention.approvals.over_limits IS 'Each limit that the plan exceeds: its name, the value of the plan, and the bound of the policy.';
+
+COMMENT ON COLUMN s3_retention.approvals.decided_by IS 'Who answered, as Airflow knows; NULL where it does not, and where nobody did in time.';
+
+COMMENT ON COLUMN s3_retention.approvals.decided_in_run IS 'The run of the same DAG in which it was answered; a later run may ask again.';
 
 CREATE TABLE s3_retention.intervals (
     interval_id bigint NOT NULL,
@@ -322,7 +442,7 @@ CREATE TABLE s3_retention.batches (
     closed_at timestamp with time zone,
     dealt_at timestamp with time zone,
     released_at timestamp with time zone,
-    CONSTRAINT batches_batch_number_check CHECK ((batch_number >= 1)),
+    CONSTRAINT batches_batch_number_check CHECK ((batch_number >= 0)),
     CONSTRAINT batches_check CHECK (((kind = 'cleanup'::text) = (interval_id IS NOT NULL))),
     CONSTRAINT batches_check1 CHECK (((interval_id IS NULL) = (generation IS NULL))),
     CONSTRAINT batches_check2 CHECK (((closed_at IS NULL) OR (claimed_until IS NULL))),
@@ -333,6 +453,8 @@ CREATE TABLE s3_retention.batches (
     CONSTRAINT batches_num_bytes_check CHECK ((num_bytes >= (0)::numeric)),
     CONSTRAINT batches_num_commands_check CHECK ((num_commands >= 1))
 );
+
+COMMENT ON COLUMN s3_retention.batches.batch_number IS 'From 1. 0 is the canary: while it is open, nothing else of its plan is dealt.';
 
 COMMENT ON COLUMN s3_retention.batches.run_id IS 'The run to which the batch was dealt last, with its DAG and its place in the mapped task.';
 
@@ -529,6 +651,37 @@ CREATE TABLE s3_retention.keepers (
 
 COMMENT ON TABLE s3_retention.keepers IS 'Per group with a planned delete, the objects whose presence allows it; looked at again before each delete.';
 
+CREATE TABLE s3_retention.kill_switches (
+    switch_id bigint NOT NULL,
+    policy text,
+    reason text NOT NULL,
+    set_by text DEFAULT CURRENT_USER NOT NULL,
+    set_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    dag_id text,
+    run_id text,
+    lifted_by text,
+    lifted_at timestamp with time zone,
+    lift_reason text,
+    CONSTRAINT kill_switches_check CHECK ((num_nulls(dag_id, run_id) = ANY (ARRAY[0, 2]))),
+    CONSTRAINT kill_switches_check1 CHECK ((num_nulls(lifted_by, lifted_at, lift_reason) = ANY (ARRAY[0, 3]))),
+    CONSTRAINT kill_switches_lift_reason_check CHECK ((btrim(lift_reason) <> ''::text)),
+    CONSTRAINT kill_switches_policy_check CHECK ((policy <> ''::text)),
+    CONSTRAINT kill_switches_reason_check CHECK ((btrim(reason) <> ''::text))
+);
+
+COMMENT ON TABLE s3_retention.kill_switches IS 'While a row is not lifted, nothing is deleted: running batches stop between two requests.';
+
+COMMENT ON COLUMN s3_retention.kill_switches.policy IS 'NULL: every policy.';
+
+ALTER TABLE s3_retention.kill_switches ALTER COLUMN switch_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME s3_retention.kill_switches_switch_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE s3_retention.late_runs (
     policy text NOT NULL,
     dag_id text NOT NULL,
@@ -544,6 +697,15 @@ COMMENT ON TABLE s3_retention.late_runs IS 'Runs that had not succeeded at the d
 COMMENT ON COLUMN s3_retention.late_runs.due_at IS 'The tick that the run is for.';
 
 COMMENT ON COLUMN s3_retention.late_runs.state IS 'What Airflow said of the run when its deadline passed.';
+
+ALTER TABLE s3_retention.legal_holds ALTER COLUMN hold_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME s3_retention.legal_holds_hold_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 CREATE TABLE s3_retention.missed_intervals (
     policy text NOT NULL,
@@ -760,6 +922,9 @@ ALTER TABLE ONLY s3_retention.aborted_uploads
 ALTER TABLE ONLY s3_retention.alembic_version
     ADD CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num);
 
+ALTER TABLE ONLY s3_retention.approvals
+    ADD CONSTRAINT approvals_pkey PRIMARY KEY (interval_id, generation);
+
 ALTER TABLE ONLY s3_retention.batches
     ADD CONSTRAINT batches_interval_id_generation_batch_number_key UNIQUE (interval_id, generation, batch_number);
 
@@ -802,11 +967,23 @@ ALTER TABLE ONLY s3_retention.intervals
 ALTER TABLE ONLY s3_retention.intervals
     ADD CONSTRAINT intervals_policy_starts_at_key UNIQUE (policy, starts_at);
 
+ALTER TABLE ONLY s3_retention.kill_switches
+    ADD CONSTRAINT kill_switches_dag_id_run_id_key UNIQUE (dag_id, run_id);
+
+ALTER TABLE ONLY s3_retention.kill_switches
+    ADD CONSTRAINT kill_switches_pkey PRIMARY KEY (switch_id);
+
 ALTER TABLE ONLY s3_retention.late_runs
     ADD CONSTRAINT late_runs_pkey PRIMARY KEY (dag_id, run_id);
 
 ALTER TABLE ONLY s3_retention.ledger_entries
     ADD CONSTRAINT ledger_entries_pkey PRIMARY KEY (interval_id, generation, command_id);
+
+ALTER TABLE ONLY s3_retention.legal_holds
+    ADD CONSTRAINT legal_holds_dag_id_run_id_key UNIQUE (dag_id, run_id);
+
+ALTER TABLE ONLY s3_retention.legal_holds
+    ADD CONSTRAINT legal_holds_pkey PRIMARY KEY (hold_id);
 
 ALTER TABLE ONLY s3_retention.missed_intervals
     ADD CONSTRAINT missed_intervals_pkey PRIMARY KEY (policy, due_at);
@@ -866,9 +1043,13 @@ CREATE INDEX intervals_policy ON s3_retention.intervals USING btree (policy, int
 
 CREATE INDEX keepers_group ON s3_retention.keepers USING btree (interval_id, generation, hashtextextended(group_key, (0)::bigint));
 
+CREATE UNIQUE INDEX kill_switches_one_open ON s3_retention.kill_switches USING btree (COALESCE(policy, ''::text)) WHERE (lifted_at IS NULL);
+
 CREATE INDEX late_runs_time ON s3_retention.late_runs USING btree (policy, due_at);
 
 CREATE INDEX ledger_entries_batch ON ONLY s3_retention.ledger_entries USING btree (batch_id, outcome);
+
+CREATE INDEX legal_holds_key ON s3_retention.legal_holds USING btree (bucket, name) WHERE ((lifted_at IS NULL) AND (scope = 'key'::text));
 
 CREATE INDEX missed_intervals_open ON s3_retention.missed_intervals USING btree (policy, due_at) WHERE (resolved_at IS NULL);
 
@@ -890,11 +1071,19 @@ CREATE TRIGGER aborted_uploads_append_only BEFORE DELETE OR UPDATE ON s3_retenti
 
 CREATE TRIGGER aborted_uploads_not_truncated BEFORE TRUNCATE ON s3_retention.aborted_uploads FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
+CREATE TRIGGER approvals_decide_once BEFORE DELETE OR UPDATE ON s3_retention.approvals FOR EACH ROW EXECUTE FUNCTION s3_retention.approval_decides_once();
+
+CREATE TRIGGER approvals_not_truncated BEFORE TRUNCATE ON s3_retention.approvals FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
 CREATE TRIGGER claims_append_only BEFORE DELETE OR UPDATE ON s3_retention.claims FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER claims_not_truncated BEFORE TRUNCATE ON s3_retention.claims FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER intervals_keep_their_version BEFORE UPDATE OF policy_version ON s3_retention.intervals FOR EACH ROW WHEN (((old.state <> 'claimed'::text) AND (new.policy_version <> old.policy_version))) EXECUTE FUNCTION s3_retention.refuse_other_version();
+
+CREATE TRIGGER kill_switches_lifted_once BEFORE DELETE OR UPDATE ON s3_retention.kill_switches FOR EACH ROW EXECUTE FUNCTION s3_retention.is_lifted_once();
+
+CREATE TRIGGER kill_switches_not_truncated BEFORE TRUNCATE ON s3_retention.kill_switches FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER late_runs_append_only BEFORE DELETE OR UPDATE ON s3_retention.late_runs FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
@@ -903,6 +1092,10 @@ CREATE TRIGGER late_runs_not_truncated BEFORE TRUNCATE ON s3_retention.late_runs
 CREATE TRIGGER ledger_entries_append_only BEFORE DELETE OR UPDATE ON s3_retention.ledger_entries FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER ledger_entries_not_truncated BEFORE TRUNCATE ON s3_retention.ledger_entries FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER legal_holds_lifted_once BEFORE DELETE OR UPDATE ON s3_retention.legal_holds FOR EACH ROW EXECUTE FUNCTION s3_retention.is_lifted_once();
+
+CREATE TRIGGER legal_holds_not_truncated BEFORE TRUNCATE ON s3_retention.legal_holds FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER missed_intervals_not_truncated BEFORE TRUNCATE ON s3_retention.missed_intervals FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
@@ -930,6 +1123,9 @@ CREATE TRIGGER watermarks_forward_only BEFORE UPDATE ON s3_retention.watermarks 
 
 ALTER TABLE ONLY s3_retention.aborted_uploads
     ADD CONSTRAINT aborted_uploads_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
+
+ALTER TABLE ONLY s3_retention.approvals
+    ADD CONSTRAINT approvals_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
 
 ALTER TABLE ONLY s3_retention.batches
     ADD CONSTRAINT batches_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
@@ -985,16 +1181,39 @@ GRANT USAGE ON SCHEMA s3_retention TO s3_retention_reader;
 REVOKE ALL ON FUNCTION s3_retention.ensure_ledger_partition(for_interval_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION s3_retention.ensure_ledger_partition(for_interval_id bigint) TO s3_retention_writer;
 
-GRANT SELECT,INSERT ON TABLE s3_retention.aborted_uploads TO s3_retention_writer;
-GRANT SELECT ON TABLE s3_retention.aborted_uploads TO s3_retention_reader;
-
-GRANT SELECT ON TABLE s3_retention.alembic_version TO s3_retention_writer;
-GRANT SELECT ON TABLE s3_retention.alembic_version TO s3_retention_reader;
-
 GRANT SELECT,INSERT ON TABLE s3_retention.chunks TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.chunks TO s3_retention_reader;
 
 GRANT UPDATE(closed_at) ON TABLE s3_retention.chunks TO s3_retention_writer;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.aborted_uploads TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.aborted_uploads TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.legal_holds TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.legal_holds TO s3_retention_reader;
+
+GRANT UPDATE(lifted_by) ON TABLE s3_retention.legal_holds TO s3_retention_writer;
+
+GRANT UPDATE(lifted_at) ON TABLE s3_retention.legal_holds TO s3_retention_writer;
+
+GRANT UPDATE(lift_reason) ON TABLE s3_retention.legal_holds TO s3_retention_writer;
+
+GRANT SELECT ON TABLE s3_retention.active_holds TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.active_holds TO s3_retention_reader;
+
+GRANT SELECT ON TABLE s3_retention.alembic_version TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.alembic_version TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.approvals TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.approvals TO s3_retention_reader;
+
+GRANT UPDATE(decision) ON TABLE s3_retention.approvals TO s3_retention_writer;
+
+GRANT UPDATE(decided_by) ON TABLE s3_retention.approvals TO s3_retention_writer;
+
+GRANT UPDATE(decided_at) ON TABLE s3_retention.approvals TO s3_retention_writer;
+
+GRANT UPDATE(decided_in_run) ON TABLE s3_retention.approvals TO s3_retention_writer;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.intervals TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.intervals TO s3_retention_reader;
@@ -1153,6 +1372,15 @@ GRANT UPDATE(closed_at) ON TABLE s3_retention.findings TO s3_retention_writer;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.keepers TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.keepers TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.kill_switches TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.kill_switches TO s3_retention_reader;
+
+GRANT UPDATE(lifted_by) ON TABLE s3_retention.kill_switches TO s3_retention_writer;
+
+GRANT UPDATE(lifted_at) ON TABLE s3_retention.kill_switches TO s3_retention_writer;
+
+GRANT UPDATE(lift_reason) ON TABLE s3_retention.kill_switches TO s3_retention_writer;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.late_runs TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.late_runs TO s3_retention_reader;

@@ -66,8 +66,16 @@ class ReplayRefusedError(S3RetentionError):
     """The interval cannot be replayed; nothing was planned or deleted."""
 
 
+class LeverError(S3RetentionError):
+    """The form cannot be used; nothing was changed."""
+
+
 class NotPlannedError(S3RetentionError):
     """The interval has no plan, so nothing was deleted; the next run scans it again."""
+
+
+class NotApprovedError(S3RetentionError):
+    """The plan is over a limit and waits for an answer: nothing of it was dealt."""
 
 
 class UnfinishedError(S3RetentionError):

@@ -51,6 +51,13 @@ def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "late.yaml").write_text(late)
     minutely = DEFAULTS.format(name="minutely", bucket="minutely") + 'schedule: "* * * * *"\n'
     (folder / "minutely.yaml").write_text(minutely)
+    limited = "limits: {allow_expire_everything: true, max_objects: 2"
+    for name, timeout in (("approval", "1h"), ("hasty", "5s")):
+        text = DEFAULTS.format(name=name, bucket=name)
+        asking = text.replace(
+            "limits: {allow_expire_everything: true", f"{limited}, approval_timeout: {timeout}"
+        )
+        (folder / f"{name}.yaml").write_text(asking)
     (folder / "broken.yaml").write_text(BROKEN.format(name="broken", bucket="broken"))
     return folder
 
@@ -59,7 +66,7 @@ def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def running(policies: Path, request: pytest.FixtureRequest) -> Iterator[Stack]:
     with stack(
         policies=policies,
-        worker_buckets=("weekly-digests", "absent", *BUCKETS),
+        worker_buckets=("weekly-digests", "absent", "approval", "hasty", *BUCKETS),
         # A task that is killed is on its last try at once.
         env={
             "AIRFLOW__S3_RETENTION__TASK_RETRIES": "0",

@@ -39,7 +39,7 @@ def test_a_mapped_index_is_named_by_its_batch_and_objects(running: Stack) -> Non
 @pytest.mark.usefixtures("told")
 def test_xcoms_carry_ids_and_counts_under_4_kb(running: Stack) -> None:
     run_id = running.airflow.get(f"/dags/{CLEANUP}/dagRuns")["dag_runs"][0]["dag_run_id"]
-    for task_id in ("claim_interval", "plan_commands", "quarantine_failed", "report_run"):
+    for task_id in ("claim_interval", "deal_batches", "quarantine_failed", "report_run"):
         value = running.airflow.xcom(CLEANUP, run_id, task_id)
         assert value is not None
         assert len(str(value)) < 4_096

@@ -85,8 +85,10 @@ def test_a_dag_file_holds_flow_only(file: Path) -> None:
     ours = {name for name in imported if name.startswith("s3_retention")}
     # The type of an argument is named under TYPE_CHECKING; nothing else of ours is reached but runtime.
     assert ours <= {
+        "s3_retention.runtime.approving",
         "s3_retention.runtime.deadline",
         "s3_retention.runtime.environment",
+        "s3_retention.runtime.holding",
         "s3_retention.runtime.redriving",
         "s3_retention.runtime.tasks",
         "s3_retention.runtime.watching",
@@ -100,6 +102,7 @@ def test_the_shipped_dags_read_without_errors(shipped: dict[str, Any]) -> None:
     assert shipped["errors"] == {}
     assert set(shipped["dags"]) == {
         "s3_retention_cleanup__weekly_digests",
+        "s3_retention_hold",
         "s3_retention_redrive",
         "s3_retention_watch",
     }
@@ -108,8 +111,10 @@ def test_the_shipped_dags_read_without_errors(shipped: dict[str, Any]) -> None:
 def test_the_cleanup_flows_from_claim_to_report(shipped: dict[str, Any]) -> None:
     dag = shipped["dags"]["s3_retention_cleanup__weekly_digests"]
     assert dag["tasks"] == {
-        "claim_interval": ["plan_commands", "report_run"],
-        "plan_commands": ["delete_batch", "report_run"],
+        "claim_interval": ["deal_batches", "plan_commands", "report_run"],
+        "plan_commands": ["approve_plan", "deal_batches"],
+        "approve_plan": ["deal_batches"],
+        "deal_batches": ["delete_batch", "report_run"],
         "delete_batch": ["quarantine_failed"],
         "quarantine_failed": ["report_run"],
         "report_run": [],

@@ -43,7 +43,7 @@ def test_uploads_that_cannot_be_aborted_make_the_run_red_and_never_keep_its_repo
     reported, red, again, not_planned = result_of(REPORT, home=tmp_path)
     assert (reported, again) == ("reported 7", "reported 7")
     assert red.endswith("the uploads cannot be listed")
-    assert "plan_commands failed" in not_planned
+    assert "nothing was dealt: see plan_commands" in not_planned
 
 
 def test_a_policy_that_cannot_be_read_by_then_is_told_and_raises_nothing(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from contextlib import closing
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,10 +33,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
+    from s3_retention.store.batches import DealtBatch
     from tests.faults.story import Task
 
 LOST_ITS_CLAIM = 3
 OTHER_ERROR = 4
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """What deal_batches gives."""
+
+    batches: tuple[DealtBatch, ...]
 
 
 @lru_cache
@@ -60,7 +69,7 @@ def tasks_of(
         yield "watch_policies", world.watch
         return
     got: list[Any] = []
-    is_cleanup = pipeline in {"cleanup", "stopped", "observed"}
+    is_cleanup = pipeline in {"cleanup", "stopped", "observed", "rejected"}
     dag: dict[str, str] = {} if is_cleanup else {"dag": REDRIVE}
     if is_cleanup:
         now: datetime = world.value("SELECT s3_retention.clock() AS now")
@@ -70,7 +79,17 @@ def tasks_of(
         (claim,) = got
         if claim.status.value != "claimed":
             return
-        yield "plan_commands", lambda: got.append(world.plan(run, interval_id=claim.interval_id))
+        # In "rejected" it is over a limit. Whoever comes upon a question later answers it with yes.
+        limits = world.changes.get("limits", {}) | {"allow_expire_everything": True, "max_objects": 1}
+        planner = world.under(limits=limits) if pipeline == "rejected" else world
+        yield "plan_commands", lambda: got.append(planner.plan(run, interval_id=claim.interval_id))
+        if got[-1].is_waiting:
+            answer = "rejected" if pipeline == "rejected" else "approved"
+            yield "approve_plan", lambda: world.answer(answer, run)
+            yield (
+                "deal_batches",
+                lambda: got.append(Dealt(planner.deal(run, interval_id=claim.interval_id))),
+            )
     elif pipeline == "redrive":
         yield "select_commands", lambda: got.append(world.select(run))
     else:

@@ -112,7 +112,7 @@ class FaultStory:
         self.world.put(*KEPT, *DUE)
         self.world.s3.deny(self.world.bucket, DENIED)
         self.more: dict[str, Any] = {}
-        if self.pipeline == "cleanup":
+        if self.pipeline in {"cleanup", "rejected"}:
             return
         if self.pipeline == "stopped":
             self.world.under(schedule="30 * * * *").watch()

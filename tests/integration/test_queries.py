@@ -33,15 +33,15 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     (
         "text",
         (
-            "acted_by aws_conn_id bucket claimed_by dag_id endpoint etag_condition flagged_by interval_key "
-            "policy policy_version prefix rules_hash run_id state stopped_class "
-            "stopped_message task_id timetable versioning"
+            "acted_by aws_conn_id bucket claimed_by dag_id decided_by decision endpoint etag_condition "
+            "flagged_by interval_key name policy policy_version prefix reason rules_hash run_id scope state "
+            "stopped_class stopped_message task_id timetable versioning"
         ),
     ),
     (
         1,
         (
-            "after_id batch_id batch_number chunk_id chunk_size chunks_per_batch fence finding_id generation "
+            "after_id batch_id batch_number chunk_id chunk_size chunks_per_batch fence finding_id generation hold_id "
             "interval_id keep_latest map_index max_batches max_commands max_rows num_bytes num_commands num_discovered "
             "num_drained num_keys num_remaining num_scanned num_stragglers try_number"
         ),
@@ -56,7 +56,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     (True, "are_distinct is_balanced is_whole"),
     (1.5, "first_rate free_rate max_rate min_rate step"),
     (timedelta(minutes=10), "heartbeat lease rescue_after safety_delay valid_for"),
-    (Jsonb({}), "counts did num_kept_by_reason"),
+    (Jsonb({}), "counts did num_kept_by_reason over_limits"),
     ([1], "attempts earlier_generations finding_ids generations interval_ids quarantine_ids sizes"),
     ([Jsonb({})], "details"),
     ([timedelta(0)], "safety_delays"),
@@ -79,6 +79,7 @@ SAMPLES = {name: value for value, names in _SAMPLES for name in names.split()}
 def test_each_query_is_one_that_the_writer_can_run(conn: Connection, table: str, name: str) -> None:
     for temporary in ("candidates", "open_commands", "chunks", "ripe", "decisions"):
         conn.execute(queries.query("plan_candidates", f"create_plan_{temporary}"))
+    conn.execute(queries.query("plan_canary", "create_plan_canary"))
     for temporary in ("currents", "kept_keys"):
         conn.execute(queries.query("plan_kept_keys", f"create_plan_{temporary}"))
     text = queries.query(table, name)

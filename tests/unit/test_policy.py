@@ -73,6 +73,8 @@ def test_a_new_policy_simulates_and_has_the_defaults_of_the_documentation() -> N
     assert policy.limits.max_commands_per_run == 100_000
     assert policy.limits.max_denied_share == 0.5
     assert policy.limits.allow_expire_everything is False
+    assert (policy.limits.max_objects, policy.limits.max_bytes, policy.limits.max_share) == (None, None, None)
+    assert (policy.limits.approval_timeout, policy.limits.canary) == (timedelta(hours=24), None)
     assert policy.dag_id == "s3_retention_cleanup__weekly_digests"
 
 
@@ -205,6 +207,14 @@ def test_a_policy_cannot_be_changed_once_it_is_read() -> None:
         ({"batch.parallel": 33}, "batch.parallel = 33", "must be less than or equal to 32"),
         ({"batch.parallel": "8"}, "batch.parallel = '8'", "must be a"),
         ({"limits.max_commands_per_run": 0}, "limits.max_commands_per_run = 0", "greater than or equal to 1"),
+        ({"limits.max_objects": -1}, "limits.max_objects = -1", "greater than or equal to 0"),
+        ({"limits.max_objects": "10"}, "limits.max_objects = '10'", "must be a"),
+        ({"limits.max_bytes": 1.5}, "limits.max_bytes = 1.5", "must be a"),
+        ({"limits.max_share": 1.5}, "limits.max_share = 1.5", "must be less than or equal to 1"),
+        ({"limits.canary": 0}, "limits.canary = 0", "greater than or equal to 1"),
+        ({"limits.canary": 1001}, "limits.canary = 1001", "must be less than or equal to 1000"),
+        ({"limits.approval_timeout": 24}, "limits.approval_timeout = 24", "duration without a unit"),
+        ({"limits.approval_timeout": "0s"}, "limits.approval_timeout = '0s'", "must be longer than nothing"),
         ({"limits.max_denied_share": 0}, "limits.max_denied_share = 0", "must be greater than 0"),
         ({"limits.max_denied_share": 50}, "limits.max_denied_share = 50", "must be less than or equal to 1"),
         ({"limits.max_denied_share": float("nan")}, "limits.max_denied_share = nan", "must be"),
@@ -439,6 +449,11 @@ def test_the_rules_hash_changes_with_every_rule(field: str) -> None:
 @pytest.mark.parametrize("field", FREE)
 def test_the_rules_hash_stays_when_anything_else_changes(field: str) -> None:
     assert parse({field: FREE[field]}).rules_hash == parse().rules_hash
+
+
+def test_limits_are_no_rules_and_may_change_under_the_same_version() -> None:
+    limits = {"max_objects": 1, "max_bytes": 1, "max_share": 0.1, "canary": 1, "approval_timeout": None}
+    assert parse({"limits": limits}).rules_hash == parse().rules_hash
 
 
 def test_the_rules_hash_is_of_the_meaning_and_not_of_the_writing() -> None:

@@ -1,10 +1,11 @@
 -- name: deal_batches
 -- Open batches of one plan of an interval go to this run, in order and up to its limits; a stop of an
 -- earlier run is wiped, since a new run may try again. The first batch goes even when it is over the limit
--- alone.
+-- alone. While a canary is open, it goes alone; while the plan waits for an answer, nothing goes.
 WITH open_batch AS (
     SELECT
         batches.batch_id,
+        min(batches.batch_number) OVER () AS first_number,
         row_number() OVER (ORDER BY batches.batch_number) AS place,
         sum(batches.num_commands) OVER (ORDER BY batches.batch_number) AS running_total
     FROM s3_retention.batches
@@ -12,6 +13,13 @@ WITH open_batch AS (
         batches.interval_id = %(interval_id)s
         AND batches.generation = %(generation)s
         AND batches.closed_at IS NULL
+        AND NOT EXISTS (
+            SELECT 1 FROM s3_retention.approvals
+            WHERE
+                approvals.interval_id = batches.interval_id
+                AND approvals.generation = batches.generation
+                AND approvals.decision IS NULL
+        )
 )
 
 UPDATE s3_retention.batches
@@ -27,6 +35,7 @@ WHERE
     batches.batch_id = open_batch.batch_id
     AND open_batch.place <= %(max_batches)s
     AND (open_batch.running_total <= %(max_commands)s OR open_batch.place = 1)
+    AND (open_batch.first_number > 0 OR open_batch.place = 1)
 RETURNING batches.batch_id, batches.batch_number, batches.num_commands, batches.map_index;
 
 -- name: insert_redrive_batch

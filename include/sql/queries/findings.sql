@@ -134,6 +134,46 @@ WHERE
     AND coalesce(greatest(replays.claimed_until, open_batches.held_until), '-infinity')
     <= s3_retention.clock();
 
+-- name: list_waiting_plans
+-- Plans over a limit that nobody has answered yet.
+SELECT
+    intervals.policy,
+    intervals.interval_key,
+    intervals.num_discovered,
+    approvals.dag_id,
+    approvals.run_id,
+    approvals.asked_at
+FROM s3_retention.approvals
+INNER JOIN s3_retention.intervals ON approvals.interval_id = intervals.interval_id
+WHERE approvals.decision IS NULL;
+
+-- name: list_rejected_plans
+-- Of each policy the last plan that was asked about, where the answer was no: healed when a later plan of the
+-- policy was approved, or small.
+SELECT DISTINCT ON (intervals.policy) -- noqa: LT09
+    intervals.policy,
+    intervals.interval_key,
+    intervals.num_discovered,
+    approvals.decision,
+    approvals.decided_by,
+    approvals.decided_at
+FROM s3_retention.approvals
+INNER JOIN s3_retention.intervals ON approvals.interval_id = intervals.interval_id
+WHERE
+    approvals.decision IN ('rejected', 'timed_out')
+    AND NOT EXISTS (
+        SELECT 1
+        FROM s3_retention.intervals AS later
+        LEFT JOIN s3_retention.approvals AS answer
+            ON later.interval_id = answer.interval_id AND answer.generation = 0
+        WHERE
+            later.policy = intervals.policy
+            AND later.interval_id > intervals.interval_id
+            AND later.state <> 'claimed'
+            AND (answer.interval_id IS NULL OR answer.decision = 'approved')
+    )
+ORDER BY intervals.policy ASC, intervals.interval_id DESC;
+
 -- name: list_late_runs
 -- Late runs that have not reported and whose time no later run has covered, and each that was never found
 -- yet: one that has ended in the meantime is told, too.

@@ -136,3 +136,52 @@ appended AS (
 SELECT
     exists(SELECT 1 FROM fenced) AS has_claim,
     (SELECT count(*) FROM appended) AS num_appended;
+
+-- name: settle_rejected
+-- Ends what is left of a batch as kept, under its lock and fence: where the plan was rejected, and nowhere
+-- else. What is there already is left as it is.
+WITH fenced AS (
+    UPDATE s3_retention.batches
+    SET claimed_until = s3_retention.clock() + %(lease)s
+    WHERE batch_id = %(batch_id)s AND fence = %(fence)s AND closed_at IS NULL
+    RETURNING batch_id, fence, interval_id, generation
+),
+
+appended AS (
+    INSERT INTO s3_retention.ledger_entries (
+        interval_id, generation, command_id, operation_id, batch_id, fence, tenant, bucket, key, version_id,
+        etag, size, last_modified_at, due_at, outcome, reason, num_attempts
+    )
+    SELECT
+        todo.interval_id,
+        todo.generation,
+        todo.command_id,
+        todo.operation_id,
+        fenced.batch_id,
+        fenced.fence,
+        todo.tenant,
+        todo.bucket,
+        todo.key,
+        todo.version_id,
+        todo.etag,
+        todo.size,
+        todo.last_modified_at,
+        todo.due_at,
+        'kept' AS outcome,
+        'rejected' AS reason,
+        0 AS num_attempts
+    FROM fenced
+    INNER JOIN s3_retention.approvals
+        ON
+            fenced.interval_id = approvals.interval_id
+            AND fenced.generation = approvals.generation
+            AND approvals.decision IN ('rejected', 'timed_out')
+    INNER JOIN s3_retention.unfinished_commands AS todo ON fenced.batch_id = todo.batch_id
+    ORDER BY todo.command_id
+    ON CONFLICT DO NOTHING
+    RETURNING 1
+)
+
+SELECT
+    exists(SELECT 1 FROM fenced) AS has_claim,
+    (SELECT count(*) FROM appended) AS num_appended;

@@ -108,9 +108,9 @@ TRUNCATE plan_decisions;
 -- name: decide_candidates
 -- Keep rules see the whole group, due or not: the newest of each group stay, whatever their age. A key that
 -- the listing named twice counts once, by its newest incarnation; where the scan has seen that there is none,
--- none is looked for. An open quarantine row keeps its object,
--- unless it waits for a lock that has ended, and so does an open command of another plan. A version is known
--- by its id: to lock it changes its time on some stores. Only a replay has a lower bound, and earlier plans
+-- none is looked for. An open quarantine row keeps its object, unless it waits for a lock that has ended, and
+-- so do a legal hold and an open command of another plan. A version is known by its id: to lock it changes
+-- its time on some stores. Only a replay has a lower bound, and earlier plans
 -- of its interval: what one of them has settled is not repeated. Whether any is parked or held at all is
 -- asked once, and not for each candidate.
 WITH known AS MATERIALIZED (
@@ -119,6 +119,7 @@ WITH known AS MATERIALIZED (
             SELECT 1 FROM s3_retention.quarantine
             WHERE quarantine.policy = %(policy)s AND quarantine.resolved_at IS NULL
         ) AS are_parked,
+        exists(SELECT 1 FROM s3_retention.active_holds) AS are_on_hold,
         exists(SELECT 1 FROM plan_open_commands) AS are_held
 )
 
@@ -140,6 +141,19 @@ SELECT
         WHEN ranked.due_at < %(due_from)s::timestamptz THEN 'outside_interval'
         WHEN %(due_from)s::timestamptz IS NOT NULL AND ranked.due_at >= %(ends_at)s THEN 'outside_interval'
         WHEN ranked.due_at >= %(ends_at)s THEN 'not_due'
+        WHEN (SELECT known.are_on_hold FROM known) AND (
+            EXISTS (
+                SELECT 1 FROM s3_retention.active_holds AS hold
+                WHERE hold.bucket = ranked.bucket AND hold.scope = 'key' AND hold.name = ranked.key
+            )
+            OR EXISTS (
+                SELECT 1 FROM s3_retention.active_holds AS hold
+                WHERE
+                    hold.bucket = ranked.bucket
+                    AND hold.scope <> 'key'
+                    AND starts_with(ranked.key, hold.name)
+            )
+        ) THEN 'held'
         WHEN (SELECT known.are_parked FROM known) AND EXISTS (
             SELECT 1 FROM s3_retention.quarantine AS parked
             WHERE

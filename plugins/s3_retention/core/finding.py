@@ -33,13 +33,16 @@ class FindingKind(str, Enum):
     LATE_RUN = "late_run"
     NO_POLICY_FILE = "no_policy_file"
     REPLAY_UNFINISHED = "replay_unfinished"
+    KILL_SWITCH = "kill_switch"
+    PLAN_WAITS = "plan_waits"
+    PLAN_REJECTED = "plan_rejected"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One finding: at most one is open for each policy, kind and subject. ``detail`` holds plain JSON values."""
 
-    policy: str
+    policy: str | None
     kind: FindingKind
     detail: Mapping[str, Any]
     subject: str = ""
@@ -154,6 +157,22 @@ def replay_unfinished(facts: Facts, *, now: datetime) -> Finding:
         generation=facts["generation"],
         num_commands=count,
         claimed_by=facts["claimed_by"],
+    )
+
+
+def kill_switch(facts: Facts, *, now: datetime) -> Finding:
+    """A switch that is set: of one policy, or of all where it names none."""
+    policy, age = facts["policy"], say_age(now - facts["set_at"])
+    what = "every policy" if policy is None else f"policy {policy}"
+    return Finding(
+        policy,
+        FindingKind.KILL_SWITCH,
+        {
+            "message": f"{what} deletes nothing: stopped {age} ago by {facts['set_by']} ({facts['reason']})",
+            "set_by": facts["set_by"],
+            "reason": facts["reason"],
+            "age": age,
+        },
     )
 
 

@@ -15,10 +15,10 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from s3_retention.core import policy_rules as rules
 from s3_retention.core.durations import Duration
 from s3_retention.core.faults import FaultsError, Path, faults_of, format_faults
+from s3_retention.core.policy_batch import Batch
 from s3_retention.core.policy_parts import (
     Age,
     AgeFrom,
-    Batch,
     Keep,
     Limits,
     Mode,

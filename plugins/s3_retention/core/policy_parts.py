@@ -181,44 +181,8 @@ class Window(StrictModel):
         return self
 
 
-class Recheck(str, Enum):
-    """What an object must still have, just before its delete, to be the one that was planned."""
-
-    ETAG = "etag"
-    TIME = "time"
-
-
-class Checksum(str, Enum):
-    """What a store wants to check the body of a DeleteObjects request by."""
-
-    CRC32 = "crc32"
-    MD5 = "md5"
-
-
-class Batch(StrictModel):
-    """How the work is cut for mapped tasks, and sent to the store."""
-
-    size: Whole = Field(5000, ge=1, le=100_000, description="Commands of one mapped task.")
-    parallel: Whole = Field(8, ge=1, le=32, description="Requests in flight in one mapped task.")
-    rate: Whole | None = Field(
-        None,
-        ge=1,
-        description="Keys per second that all tasks together may delete under the prefix; null: as fast as the store "
-        "answers, until it asks for less.",
-    )
-    recheck: Recheck = Field(
-        Recheck.ETAG,
-        description="etag; or time: each object is also looked at just before its delete, since an upload of the "
-        "same bytes has the same ETag.",
-    )
-    checksum: Checksum = Field(
-        Checksum.CRC32,
-        description="md5 for a store that demands the header Content-MD5; crc32 for any other.",
-    )
-
-
 class Limits(StrictModel):
-    """What one run may do."""
+    """What one run may do, and beyond what a plan waits for a person. No rule: they may change at any time."""
 
     max_commands_per_run: Whole = Field(100_000, ge=1, description="The rest waits for the next run.")
     max_command_age: Duration | None = Field(
@@ -231,11 +195,38 @@ class Limits(StrictModel):
         description="A batch stops when more than this share of at least 100 objects is denied; null is no limit.",
     )
     allow_expire_everything: Flag = Field(default=False, description="Let a policy empty its whole bucket.")
+    max_objects: Whole | None = Field(
+        None, ge=0, description="A plan of more commands waits for approval; null is no limit."
+    )
+    max_bytes: Whole | None = Field(
+        None, ge=0, description="A plan of more bytes waits for approval; null is no limit."
+    )
+    max_share: Share | None = Field(
+        None,
+        description="A plan of more than this share of what its scan saw waits for approval; null is no limit.",
+    )
+    approval_timeout: Duration | None = Field(
+        timedelta(hours=24),
+        description="How long a plan waits for an answer before it counts as rejected; null is for ever.",
+    )
+    canary: Whole | None = Field(
+        None,
+        ge=1,
+        le=1000,
+        description="How many commands at most the first enforced run of a version deletes, in one request; null is no "
+        "canary.",
+    )
 
     @model_validator(mode="after")
     def _be_positive(self) -> Self:
-        if self.max_command_age is not None and self.max_command_age <= _ZERO:
-            raise FaultsError(
-                [Fault(("max_command_age",), "must be longer than nothing; write for example 14d, or null")]
+        faults = [
+            Fault((name,), f"must be longer than nothing; write for example {example}, or null")
+            for name, value, example in (
+                ("max_command_age", self.max_command_age, "14d"),
+                ("approval_timeout", self.approval_timeout, "24h"),
             )
+            if value is not None and value <= _ZERO
+        ]
+        if faults:
+            raise FaultsError(faults)
         return self

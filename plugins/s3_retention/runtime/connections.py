@@ -84,7 +84,7 @@ def open_store(policy: RetentionPolicy) -> S3Gateway:
     from airflow.providers.amazon.aws.hooks.s3 import S3Hook
     from botocore.config import Config
 
-    from s3_retention.core.policy_parts import Checksum
+    from s3_retention.core.policy_batch import Checksum
     from s3_retention.s3.checksums import send_md5
     from s3_retention.s3.gateway import S3Gateway
 

@@ -49,12 +49,12 @@ def claim_interval(policy_name: str) -> dict[str, Any]:
     }
 
 
-def plan_commands(policy_name: str, claim: Mapping[str, Any]) -> list[dict[str, int]]:
-    """Plan the claimed interval and give the batches of this run; none where there is nothing to do."""
+def plan_commands(policy_name: str, claim: Mapping[str, Any]) -> bool:
+    """Plan the claimed interval and deal it to this run; True where it is over a limit, and waits for an answer."""
     from s3_retention.steps import plan
 
     if claim["status"] not in (CLAIMED, SIMULATED):
-        return []
+        return False
     with airflow_errors():
         policy = load_policy(policy_name)
         source = open_source(policy)
@@ -76,8 +76,9 @@ def plan_commands(policy_name: str, claim: Mapping[str, Any]) -> list[dict[str, 
         policy=policy.name,
         interval=claim["interval_key"],
         count=planned.num_discovered,
+        waits_for_approval=planned.is_waiting,
     )
-    return for_xcom(planned.batches)
+    return planned.is_waiting
 
 
 def delete_batch(batch: Mapping[str, int]) -> dict[str, Any]:
@@ -174,7 +175,9 @@ def report_cleanup(policy_name: str, claim: Mapping[str, Any] | None, batches: A
             broken = abort_uploads(policy_name, claim["interval_id"])
             reported = report_run(policy_name, claim["interval_id"])
         if batches is None:
-            raise errors.NotPlannedError("plan_commands failed: see its log; the next run goes on from there")
+            raise errors.NotPlannedError(
+                "nothing was dealt: see plan_commands, approve_plan and deal_batches; the next run goes on from there"
+            )
         if broken is not None:
             raise broken
         log.info("reported", policy=policy_name, interval=claim["interval_key"], status=claim["status"])

@@ -46,7 +46,8 @@ def run(
     By the earlier one of two clocks, the ledger's and the store's, which has stamped them.
 
     Each page is written down as soon as its uploads are aborted; a run aborts as many as it may delete. Does nothing
-    where the policy has no such age, is in mode simulate, or has other rules than its version was first used with.
+    where the policy has no such age, is in mode simulate, or has other rules than its version was first used with, and
+    nothing more while a kill switch is set.
     Raises ``ListingError`` when the listing breaks off: what was aborted by then is in the ledger.
     """
     if policy.abort_incomplete_after is None:
@@ -64,8 +65,9 @@ def run(
                 aborted_uploads.insert(
                     conn, done, policy=policy.name, bucket=bucket, interval_id=interval_id, holder=holder
                 )
+                brake = find_brake(conn, policy)
             result = _add(result, page, outcomes)
-            if any(one.stops_batch for one in outcomes):
+            if brake is not None or any(one.stops_batch for one in outcomes):
                 break
     return result
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from s3_retention.core.condition import EtagCondition, Guard
 from s3_retention.core.outcome import Final, kept
-from s3_retention.core.policy_parts import Recheck
+from s3_retention.core.policy_batch import Recheck
 from s3_retention.core.versions import OVER_KEPT
 from s3_retention.steps import decide_versions, probe
 from s3_retention.steps.decide_again import Delivery, decide_again

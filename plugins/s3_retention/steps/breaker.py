@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from s3_retention.core.outcome import FailureClass, Outcome
 from s3_retention.core.policy import Mode
-from s3_retention.store import policy_versions
+from s3_retention.store import kill_switches, policy_versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 MIN_DENIED = 100
 """Denials of one batch below which their share says nothing: these go to quarantine, each by itself."""
+
+
+KILL_SWITCH = "kill_switch"
+"""What stopped a batch that a person stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,9 @@ def find_brake(conn: Connection, policy: RetentionPolicy) -> Stop | None:
     if first not in (None, policy.rules_hash):
         why = f"the rules of policy {policy.name} changed, and version is still {policy.version}: raise it"
         return Stop("policy_changed", why)
+    levers = kill_switches.look(conn, policy=policy.name)
+    if levers.stop_reason is not None:
+        return Stop(KILL_SWITCH, f"set by {levers.stopped_by}: {levers.stop_reason}")
     return None
 
 

@@ -27,12 +27,7 @@ def run(
     What ended is given, too: Airflow binds a mapped task to its place, and a place must not come to mean another batch
     when the task before it is cleared alone. The caller holds the lock of the interval or of its replay.
     """
-    earlier = tuple(
-        DealtBatch(one.batch_id, one.batch_number, one.num_commands, one.map_index)
-        for one in batches.list_of_run(conn, holder=holder)
-        if (one.interval_id, one.generation) == (interval_id, generation)
-    )
-    return earlier or tuple(
+    return earlier(conn, holder, interval_id=interval_id, generation=generation) or tuple(
         batches.deal(
             conn,
             interval_id=interval_id,
@@ -41,4 +36,13 @@ def run(
             max_batches=max_batches,
             max_commands=policy.limits.max_commands_per_run,
         )
+    )
+
+
+def earlier(conn: Connection, holder: Holder, *, interval_id: int, generation: int) -> tuple[DealtBatch, ...]:
+    """Give what this run was dealt of a plan before."""
+    return tuple(
+        DealtBatch(one.batch_id, one.batch_number, one.num_commands, one.map_index)
+        for one in batches.list_of_run(conn, holder=holder)
+        if (one.interval_id, one.generation) == (interval_id, generation)
     )

@@ -39,7 +39,8 @@ class Bounds:
 class PlanResult:
     """A plan in counts: objects, bytes, and objects per reason of keeping; and what was dealt to this run.
 
-    ``next_due_at`` is the first due time beyond the plan that the scan saw.
+    ``next_due_at`` is the first due time beyond the plan that the scan saw. ``is_waiting``: it is over a limit and not
+    approved, so that nothing was dealt.
     """
 
     num_scanned: int
@@ -49,6 +50,7 @@ class PlanResult:
     num_kept_by_reason: dict[str, int] = field(default_factory=dict)
     next_due_at: datetime | None = None
     batches: tuple[DealtBatch, ...] = ()
+    is_waiting: bool = False
 
     def __str__(self) -> str:
         """Print the plan for a task log."""
@@ -95,11 +97,18 @@ def run(conn: Connection, policy: RetentionPolicy, scan: Scan, bounds: Bounds) -
 
 
 def store_commands(
-    conn: Connection, policy: RetentionPolicy, holder: Holder, *, interval_id: int, generation: int
+    conn: Connection,
+    policy: RetentionPolicy,
+    holder: Holder,
+    *,
+    interval_id: int,
+    generation: int,
+    canary: int | None = None,
 ) -> None:
     """Store what was decided to be due as batches of chunks, with the keepers of its groups.
 
-    Of a version whose lock has ended, the row in quarantine is closed: it waits for its new command now.
+    The first ``canary`` commands get a batch of their own, which is dealt alone. Of a version whose lock has
+    ended, the row in quarantine is closed: it waits for its new command now.
     """
     plan_candidates.supersede_ripe(conn, holder=holder)
     if policy.keeps_histories:
@@ -114,6 +123,7 @@ def store_commands(
         generation=generation,
         chunk_size=chunk_size,
         chunks_per_batch=batch_size // chunk_size,
+        canary=canary,
     )
 
 

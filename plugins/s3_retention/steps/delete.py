@@ -16,6 +16,7 @@ from s3_retention.steps.breaker import Delivered, find_brake
 from s3_retention.steps.collecting import collects_rarely
 from s3_retention.steps.feed import Feed
 from s3_retention.steps.in_flight import InFlight
+from s3_retention.steps.levers import LOOK_SECONDS, Levers
 from s3_retention.steps.target_store import TargetStore
 from s3_retention.steps.turns import takes_short_turns
 from s3_retention.store import batches, failed_attempts, failures, ledger_entries, quarantine
@@ -133,22 +134,30 @@ def _deliver(
         # Before the threads are waited for, whatever is raised: a worker whose claim is lost tries nothing again.
         leaving.callback(limits.ending.set)
         in_flight = InFlight(gateway, policy, limits, store, feed, delivered, pool)
+        levers = Levers(policy.name, feed, delivered, limits)
+        heartbeat, beaten_at = lease.total_seconds() / HEARTBEATS_PER_LEASE, limits.clock()
         while True:
+            if levers.is_stale:
+                with transaction(conn):
+                    levers.look(conn)
             in_flight.send()
             if not in_flight.sent and delivered.broken is not None:
                 raise delivered.broken
             if not in_flight.sent and not in_flight.is_waiting:
                 return delivered
-            came_back = in_flight.wait(lease.total_seconds() / HEARTBEATS_PER_LEASE)
+            came_back = in_flight.wait(min(heartbeat, LOOK_SECONDS))
             if came_back is None:
                 # The store takes its time: a live worker must not look like a dead one.
-                with transaction(conn):
-                    batches.renew(conn, batch, lease=lease)
+                if limits.clock() - beaten_at >= heartbeat:
+                    with transaction(conn):
+                        batches.renew(conn, batch, lease=lease)
+                    beaten_at = limits.clock()
                 continue
-            # The store need not wait for the ledger; while it is not known yet, it does.
-            if in_flight.condition is not None:
+            # The store need not wait for the ledger, unless it is not known yet, or the last look is too old.
+            if in_flight.condition is not None and not levers.is_stale:
                 in_flight.send_next()
-            _take_in(conn, batch, came_back, store, holder, lease)
+            _take_in(conn, batch, came_back, store, holder, lease, levers)
+            beaten_at = limits.clock()
 
 
 def _take_in(
@@ -158,6 +167,7 @@ def _take_in(
     store: TargetStore,
     holder: Holder,
     lease: timedelta,
+    levers: Levers,
 ) -> None:
     # All is settled before anything that broke is raised: the store has acted on it.
     for future, delivery in came_back.items():
@@ -166,6 +176,7 @@ def _take_in(
             with transaction(conn):
                 _settle(conn, batch, delivery, came, holder, lease)
                 store.learn(conn, came)
+                levers.look(conn)
 
 
 def _settle(

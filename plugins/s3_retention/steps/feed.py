@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from s3_retention.steps.decide_again import Delivery, GroupOfPlan
-from s3_retention.store import chunks, quarantine, request_rates, watermarks
+from s3_retention.store import chunks, legal_holds, quarantine, request_rates, watermarks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +28,7 @@ class Feed:
     max_rate: float | None
     clock: Callable[[], float]
     _upcoming: Delivery | None = None
+    _holds: str | None = None
     _turn_at: float = 0.0
     _todo: Iterator[Delivery] = field(init=False)
 
@@ -38,15 +39,25 @@ class Feed:
     def load(self) -> Delivery | None:
         """Load the next delivery and reserve its turn, unless that is done; None where nothing is left."""
         if self._upcoming is None:
-            self._upcoming = next(self._todo, None)
-            if self._upcoming is None:
+            loaded = next(self._todo, None)
+            if loaded is None:
                 return None
+            self._upcoming = self._with_held(loaded) if self._holds is not None else loaded
             # One statement by itself: the turn is taken when it ends.
             seconds = request_rates.reserve(
                 self.conn, self.store, num_keys=len(self._upcoming.commands), max_rate=self.max_rate
             )
             self._turn_at = self.clock() + seconds
         return self._upcoming
+
+    def heed(self, holds: str | None) -> None:
+        """Heed the holds in force, known by their sum: those that changed are looked up for what is loaded already."""
+        is_new, self._holds = holds != self._holds, holds
+        if is_new and self._upcoming is not None:
+            self._upcoming = self._with_held(self._upcoming)
+
+    def _with_held(self, delivery: Delivery) -> Delivery:
+        return replace(delivery, held=legal_holds.find_held(self.conn, delivery.commands))
 
     def take(self) -> Delivery | None:
         """Give the delivery that is loaded; None where there is none, or its turn has not come."""

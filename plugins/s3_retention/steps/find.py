@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from s3_retention.core import finding, lateness
+from s3_retention.core import approval, finding, lateness
 from s3_retention.core.capacity import MAX_RUNS, MAX_SLICES, judge_capacity
-from s3_retention.store import findings, intervals, run_reports, watermarks
+from s3_retention.store import findings, intervals, kill_switches, run_reports, watermarks
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
@@ -59,6 +59,9 @@ def _find(conn: Connection, watched: Watched, *, now: datetime) -> Iterator[Find
     yield from (finding.interval_stuck(row, now=now) for row in findings.list_stuck_intervals(conn))
     yield from (finding.batches_stopped(row) for row in findings.count_stopped_batches(conn))
     yield from (finding.replay_unfinished(row, now=now) for row in findings.list_unfinished_replays(conn))
+    yield from (finding.kill_switch(row, now=now) for row in kill_switches.list_open(conn))
+    yield from (approval.plan_waits(row, now=now) for row in findings.list_waiting_plans(conn))
+    yield from (approval.plan_rejected(row) for row in findings.list_rejected_plans(conn))
     safety_delays = {name: one.safety_delay for name, one in watched.items()}
     yield from (lateness.late_run(row) for row in findings.list_late_runs(conn, safety_delays))
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from s3_retention.core.approval import DealAction
 from s3_retention.core.interval import BEGINNING, Interval, IntervalState
 from s3_retention.errors import ClaimLostError
-from s3_retention.steps import deal, decide, scan
+from s3_retention.steps import approve, decide, scan
 from s3_retention.steps.claim import use_policy_version
 from s3_retention.steps.collecting import collects_rarely
 from s3_retention.steps.decide import Bounds, PlanResult
 from s3_retention.steps.turns import takes_short_turns
-from s3_retention.store import intervals, ledger_entries, watermarks
+from s3_retention.store import intervals, ledger_entries, plan_canary, watermarks
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def run(
     *,
     max_batches: int,
 ) -> PlanResult:
-    """Plan the interval unless it is planned already, and deal open batches to this run.
+    """Plan the interval unless it is planned already, and deal open batches to this run, unless it must be asked.
 
     Where ``window.width`` has cut the interval short and nothing is due in it, it is closed, and the run goes on by the
     same scan: the time up to the next due object is one interval, and that object's slice is the next; a run that did
@@ -76,14 +77,8 @@ def run(
         scanned = scan.run(conn, source, policy, heartbeat)
         result = _store_plan(conn, policy, holder, (interval_id, fence), scanned)
         interval_id, fence = _skip_empty_slices(conn, policy, holder, scanned, result, (interval_id, fence))
-    with transaction(conn):
-        if intervals.get(conn, interval_id).state is IntervalState.COMPLETED:
-            return _planned(conn, interval_id)
-        intervals.renew(conn, interval_id, fence=fence, lease=lease)
-        dealt = deal.run(
-            conn, policy, holder, interval_id=interval_id, generation=GENERATION, max_batches=max_batches
-        )
-        return replace(_planned(conn, interval_id), batches=dealt)
+    done, dealt = approve.go_on(conn, policy, holder, (interval_id, fence), max_batches=max_batches)
+    return replace(_planned(conn, interval_id), batches=dealt, is_waiting=done is DealAction.WAIT)
 
 
 @collects_rarely()
@@ -109,9 +104,24 @@ def _store_plan(
         watermarks.hold(conn, policy=policy.name)
         intervals.renew(conn, interval_id, fence=fence, lease=policy.window.lease)
         result = decide.run(conn, policy, scanned, Bounds(interval.starts_at, interval.ends_at))
-        decide.store_commands(conn, policy, holder, interval_id=interval_id, generation=GENERATION)
+        decide.store_commands(
+            conn,
+            policy,
+            holder,
+            interval_id=interval_id,
+            generation=GENERATION,
+            canary=_canary(conn, policy, interval_id),
+        )
         _mark_planned(conn, policy, interval_id, fence, result)
     return result
+
+
+def _canary(conn: Connection, policy: RetentionPolicy, interval_id: int) -> int | None:
+    """Give how many commands go alone, where nothing was ever deleted by this version of the policy."""
+    is_first = policy.limits.canary is not None and plan_canary.is_first_of_version(
+        conn, policy=policy.name, policy_version=policy.version, interval_id=interval_id
+    )
+    return policy.limits.canary if is_first else None
 
 
 def _skip_empty_slices(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from s3_retention.core.approval import over_limits
 from s3_retention.core.interval import ClaimAction, IntervalState, decide_claim
 from s3_retention.core.policy import Mode
 from s3_retention.errors import ReplayRefusedError
@@ -20,7 +21,7 @@ from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
     from s3_retention.core.holder import Holder
-    from s3_retention.core.interval import ClaimedInterval
+    from s3_retention.core.interval import ClaimedInterval, Interval
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.sources.s3_listing import CandidateSource
     from s3_retention.steps.scan import Scan
@@ -144,6 +145,7 @@ def _store_plan(
         watermarks.hold(conn, policy=policy.name)
         replays.renew(conn, interval_id, generation, fence=fence, lease=lease)
         result = decide.run(conn, policy, scanned, bounds)
+        _refuse_over_limit(policy, interval, result)
         decide.store_commands(conn, policy, holder, interval_id=interval_id, generation=generation)
         replays.mark_planned(
             conn,
@@ -155,6 +157,22 @@ def _store_plan(
             num_discovered=result.num_discovered,
             num_bytes=result.num_bytes,
             num_kept_by_reason=result.num_kept_by_reason,
+        )
+
+
+def _refuse_over_limit(policy: RetentionPolicy, interval: Interval, result: PlanResult) -> None:
+    """Refuse a replay that a cleanup would have to ask about: in its form nobody waits for an answer."""
+    over = over_limits(
+        policy.limits,
+        num_scanned=result.num_scanned,
+        num_discovered=result.num_discovered,
+        num_bytes=result.num_bytes,
+    )
+    if over:
+        raise ReplayRefusedError(
+            f"the replay of {interval.key} would delete {'; '.join(map(str, over))}: nothing was planned. Let the "
+            f"cleanup DAG of policy {policy.name} take these objects, which asks for approval, or raise the limit in "
+            "the policy file for as long as the replay takes"
         )
 
 

@@ -68,6 +68,16 @@ def list_unfinished_replays(conn: Connection) -> list[Row]:
     return fetch_all(conn, "findings", "list_unfinished_replays")
 
 
+def list_waiting_plans(conn: Connection) -> list[Row]:
+    """List plans over a limit that nobody has answered yet."""
+    return fetch_all(conn, "findings", "list_waiting_plans")
+
+
+def list_rejected_plans(conn: Connection) -> list[Row]:
+    """List the last plan of each policy, where it was rejected or timed out and no later one was approved or small."""
+    return fetch_all(conn, "findings", "list_rejected_plans")
+
+
 def list_late_runs(conn: Connection, safety_delays: Mapping[str, timedelta]) -> list[Row]:
     """List late runs that are not over, or were never found; the safety delay is given for each policy."""
     return fetch_all(

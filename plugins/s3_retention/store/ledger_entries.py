@@ -51,6 +51,21 @@ def settle(
     return int(row["num_appended"])
 
 
+def settle_rejected(conn: Connection, batch: ClaimedBatch, *, lease: timedelta) -> int:
+    """End what is left of a batch of a rejected plan as kept: the number of commands. Raises ``ClaimLostError``."""
+    row = fetch_one(
+        conn,
+        "ledger_entries",
+        "settle_rejected",
+        batch_id=batch.batch_id,
+        fence=batch.fence,
+        lease=lease,
+    )
+    if row is None or not row["has_claim"]:
+        raise ClaimLostError
+    return int(row["num_appended"])
+
+
 def _settle_chunk(
     conn: Connection,
     batch: ClaimedBatch,

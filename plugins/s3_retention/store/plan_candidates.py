@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from s3_retention.store import ledger_entries
+from s3_retention.store import ledger_entries, plan_canary
 from s3_retention.store.queries import query
 from s3_retention.store.statements import fetch_all, run
 
@@ -107,14 +107,19 @@ def store_plan(
     generation: int,
     chunk_size: int,
     chunks_per_batch: int,
+    canary: int | None = None,
 ) -> None:
-    """Write batches, chunks and keepers of everything that is due."""
+    """Write batches, chunks and keepers of everything that is due; its first ``canary`` commands go alone."""
     dealt = {"interval_id": interval_id, "generation": generation}
     for name in ("create_plan_chunks", "clear_plan_chunks"):
         run(conn, _TABLE, name)
     run(conn, _TABLE, "cut_chunks", chunk_size=chunk_size)
+    if canary is not None:
+        plan_canary.take(conn, canary)
     run(conn, _TABLE, "insert_batches", policy=policy, chunks_per_batch=chunks_per_batch, **dealt)
     run(conn, _TABLE, "insert_chunks", **dealt)
+    if canary is not None:
+        plan_canary.insert(conn, policy=policy, **dealt)
     run(conn, _TABLE, "insert_keepers", **dealt)
 
 

@@ -1,0 +1,89 @@
+"""
+### S3 retention: legal holds and the kill switch
+
+What a person does to the deletes. Each act takes a reason, and is kept with the name of who triggered it.
+
+| action | what it does | fields |
+| --- | --- | --- |
+| `place` | holds a key, a prefix or a bucket back from every policy | `bucket`, `scope`, `name`, `ends_at` |
+| `lift` | lifts one hold; what it held is due again in the next interval | `hold_id` |
+| `stop` | the kill switch: running batches end between two requests | `policy`, or none for all |
+| `resume` | lets the deletes go on that such a stop has stopped; the next run resumes them | `policy`, as in the stop |
+
+A held object gets no command, and one that was planned before ends as `kept`: that is no failure. A hold is no Object
+Lock: it binds this package and nobody else. A stopped run is red, and loses nothing. **Safe to clear:** a run does its
+act once. What is in force::
+
+    SELECT * FROM s3_retention.active_holds;
+    SELECT * FROM s3_retention.kill_switches WHERE lifted_at IS NULL;
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.providers.common.compat.sdk import DAG, Param, task
+
+from s3_retention.runtime import environment, holding
+
+with DAG(
+    dag_id="s3_retention_hold",
+    description="Places and lifts legal holds, stops every delete, and lets them go on.",
+    doc_md=__doc__,
+    schedule=None,
+    catchup=False,
+    default_args=environment.retry_arguments(),
+    tags=["s3-retention", "manual"],
+    params={
+        "action": Param("place", enum=["place", "lift", "stop", "resume"], title="Action"),
+        "reason": Param(
+            type="string",
+            minLength=1,
+            pattern=r"\S",
+            title="Reason",
+            description="Why, in a sentence: it is kept with the act.",
+        ),
+        "bucket": Param(None, type=["null", "string"], title="Bucket", description="To place a hold."),
+        "scope": Param(
+            "key",
+            enum=["key", "prefix", "bucket"],
+            title="Scope",
+            description="Of a hold: one key, all that begins so, or the whole bucket.",
+        ),
+        "name": Param(
+            None,
+            type=["null", "string"],
+            maxLength=1024,
+            title="Key or prefix",
+            description="Byte for byte, without s3:// and the bucket; empty for a whole bucket.",
+        ),
+        "ends_at": Param(
+            None,
+            type=["null", "string"],
+            format="date-time",
+            title="Ends at",
+            description="Until when the hold is in force; empty: until it is lifted.",
+        ),
+        "hold_id": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            title="Hold",
+            description="The number of the one to lift.",
+        ),
+        "policy": Param(
+            None,
+            type=["null", "string"],
+            pattern="^[a-z][a-z0-9_]{0,62}$",
+            title="Policy",
+            description="To stop or resume: the name of one policy; empty for all.",
+            examples=[file.policy.name for file in environment.read_policies() if file.policy],
+        ),
+    },
+) as dag:
+
+    @task(doc_md="Does what the form says, once for this run, and records who asked for it and why.")
+    def pull_lever(params: dict[str, Any] | None = None) -> dict[str, Any]:
+        return holding.pull_lever(params or {})
+
+    pull_lever()

@@ -1,0 +1,152 @@
+"""What a person may do to the deletes: place and lift a legal hold, stop everything, and let it go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from s3_retention.core.policy_rules import check_bucket, check_name
+from s3_retention.errors import LeverError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+MAX_KEY = 1024
+"""Bytes of a key: https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html"""
+
+
+class Act(str, Enum):
+    """What is done."""
+
+    PLACE = "place"
+    LIFT = "lift"
+    STOP = "stop"
+    RESUME = "resume"
+
+
+class Scope(str, Enum):
+    """What a hold covers."""
+
+    KEY = "key"
+    PREFIX = "prefix"
+    BUCKET = "bucket"
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceHold:
+    """Hold these objects from now on: until ``ends_at``, or until it is lifted."""
+
+    bucket: str
+    scope: Scope
+    name: str
+    reason: str
+    ends_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class LiftHold:
+    """Lift one hold."""
+
+    hold_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopDeletes:
+    """Stop every delete of one policy; of all, where it is None."""
+
+    policy: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeDeletes:
+    """Let the deletes go on that exactly such a stop has stopped."""
+
+    policy: str | None
+    reason: str
+
+
+Lever: TypeAlias = PlaceHold | LiftHold | StopDeletes | ResumeDeletes
+
+# `scope` has a value in each form.
+_FIELDS: dict[Act, frozenset[str]] = {
+    Act.PLACE: frozenset({"bucket", "name", "ends_at"}),
+    Act.LIFT: frozenset({"hold_id"}),
+    Act.STOP: frozenset({"policy"}),
+    Act.RESUME: frozenset({"policy"}),
+}
+
+
+def parse_lever(form: Mapping[str, Any]) -> Lever:
+    """Read what a form says. Raises ``LeverError``, which names the field, its value and the fix."""
+    act = _one_of(form, "action", Act)
+    reason = form.get("reason")
+    if not isinstance(reason, str) or not reason.strip():
+        raise LeverError("reason is empty: say in a sentence why, it is kept with the act")
+    known = frozenset[str]().union(*_FIELDS.values())
+    foreign = sorted(name for name in known - _FIELDS[act] if form.get(name) not in (None, ""))
+    if foreign:
+        raise LeverError(f"{' and '.join(foreign)} are not for action = {act.value}: leave them empty")
+    if act is Act.PLACE:
+        return _place(form, reason.strip())
+    if act is Act.LIFT:
+        hold_id = form.get("hold_id")
+        if isinstance(hold_id, bool) or not isinstance(hold_id, int) or hold_id < 1:
+            raise LeverError(f"hold_id = {hold_id!r}: write the number of the hold, as legal_holds shows it")
+        return LiftHold(hold_id, reason.strip())
+    policy = form.get("policy") or None
+    if policy is not None:
+        policy = _checked("policy", policy, check_name)
+    return (StopDeletes if act is Act.STOP else ResumeDeletes)(policy, reason.strip())
+
+
+def _place(form: Mapping[str, Any], reason: str) -> PlaceHold:
+    bucket = _checked("bucket", form.get("bucket"), check_bucket)
+    scope = _one_of(form, "scope", Scope)
+    name = form.get("name") or ""
+    if not isinstance(name, str):
+        raise LeverError(f"name = {name!r}: write the key or the prefix as text")
+    if scope is Scope.BUCKET and name:
+        raise LeverError(
+            f"name = {name[:80]!r}: a hold on the whole bucket has none; empty it, or choose a scope"
+        )
+    if scope is not Scope.BUCKET and not name:
+        raise LeverError(
+            f"name is empty: write the {scope.value}, byte for byte, without s3:// and the bucket"
+        )
+    if "\0" in name or len(name.encode(errors="surrogatepass")) > MAX_KEY:
+        raise LeverError(f"name = {name[:80]!r}: a key has at most {MAX_KEY} bytes, and none of them is zero")
+    return PlaceHold(bucket, scope, name, reason, _time(form.get("ends_at")))
+
+
+def _time(value: Any) -> datetime | None:
+    if value in (None, ""):
+        return None
+    try:
+        at = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None:
+        raise LeverError(
+            f"ends_at = {value!r}: write a time with its zone, such as 2027-01-31T00:00:00Z, or nothing"
+        )
+    return at
+
+
+def _checked(field: str, value: Any, check: Callable[[str], str]) -> str:
+    try:
+        return check(value if isinstance(value, str) else "")
+    except ValueError as error:
+        raise LeverError(f"{field} = {value!r}: {error}") from None
+
+
+def _one_of(form: Mapping[str, Any], field: str, kind: type[Act | Scope]) -> Any:
+    value = form.get(field)
+    try:
+        return kind(value)
+    except ValueError:
+        allowed = ", ".join(one.value for one in kind)
+        raise LeverError(f"{field} = {value!r}: it is one of {allowed}") from None

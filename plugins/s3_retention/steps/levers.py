@@ -1,0 +1,46 @@
+"""What a person sets while a batch runs, and how soon the batch heeds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from s3_retention.steps.breaker import KILL_SWITCH, Stop
+from s3_retention.store import kill_switches
+
+if TYPE_CHECKING:
+    from s3_retention.s3.limits import RetryLimits
+    from s3_retention.steps.breaker import Delivered
+    from s3_retention.steps.feed import Feed
+    from s3_retention.store.connection import Connection
+
+LOOK_SECONDS = 1.0
+"""How old a look may be when the next request leaves."""
+
+
+@dataclass(slots=True)
+class Levers:
+    """The kill switch and the legal holds, as they were at the last look."""
+
+    policy: str
+    feed: Feed
+    delivered: Delivered
+    limits: RetryLimits
+    _looked_at: float | None = None
+
+    @property
+    def is_stale(self) -> bool:
+        """Nothing more is sent before another look."""
+        return self._looked_at is None or self.limits.clock() - self._looked_at >= LOOK_SECONDS
+
+    def look(self, conn: Connection) -> None:
+        """Look, in the caller's transaction: a switch stops the batch, a new hold reaches what is loaded already."""
+        levers = kill_switches.look(conn, policy=self.policy)
+        self._looked_at = self.limits.clock()
+        if levers.stop_reason is not None:
+            self.delivered.stop = self.delivered.stop or Stop(
+                KILL_SWITCH, f"set by {levers.stopped_by}: {levers.stop_reason}"
+            )
+            # Nothing that is at the store is tried again.
+            self.limits.ending.set()
+        self.feed.heed(levers.holds)

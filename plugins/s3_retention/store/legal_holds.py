@@ -1,0 +1,62 @@
+"""The table ``legal_holds``: objects that no policy may delete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from s3_retention.store.statements import fetch_all, fetch_one, run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s3_retention.core.command import DeleteCommand
+    from s3_retention.core.holder import Holder
+    from s3_retention.core.lever import PlaceHold
+    from s3_retention.store.connection import Connection
+    from s3_retention.store.statements import Row
+
+
+def insert(conn: Connection, hold: PlaceHold, *, holder: Holder, acted_by: str) -> int | None:
+    """Place a hold and give its id; None when this run has placed one before."""
+    row = fetch_one(
+        conn,
+        "legal_holds",
+        "insert_hold",
+        bucket=hold.bucket,
+        scope=hold.scope.value,
+        name=hold.name,
+        reason=hold.reason,
+        ends_at=hold.ends_at,
+        acted_by=acted_by,
+        dag_id=holder.dag_id,
+        run_id=holder.run_id,
+    )
+    return row["hold_id"] if row else None
+
+
+def find_of_run(conn: Connection, *, holder: Holder) -> int | None:
+    """Find the hold that a run has placed."""
+    row = fetch_one(conn, "legal_holds", "find_hold_of_run", dag_id=holder.dag_id, run_id=holder.run_id)
+    return row["hold_id"] if row else None
+
+
+def get(conn: Connection, hold_id: int) -> Row | None:
+    """Give a hold: ``bucket``, ``scope``, ``name``, ``lifted_at``, ``lifted_by``; None when there is none."""
+    return fetch_one(conn, "legal_holds", "get_hold", hold_id=hold_id)
+
+
+def lift(conn: Connection, hold_id: int, *, reason: str, acted_by: str) -> bool:
+    """Lift a hold; False when it is lifted already, or there is none."""
+    return run(conn, "legal_holds", "lift_hold", hold_id=hold_id, reason=reason, acted_by=acted_by) > 0
+
+
+def find_held(conn: Connection, commands: Sequence[DeleteCommand]) -> frozenset[bytes]:
+    """Find the commands whose objects a hold is in force on: their command ids."""
+    rows = fetch_all(
+        conn,
+        "legal_holds",
+        "list_held",
+        buckets=[command.ref.bucket for command in commands],
+        keys=[command.ref.key for command in commands],
+    )
+    return frozenset(commands[row["place"] - 1].command_id for row in rows)
