@@ -21,6 +21,7 @@ from benchmarks.bucket import BUCKET, PREFIX
 from benchmarks.measure import cpu_of_tree, peak_of
 from benchmarks.policy import NAME, PARALLEL, a_policy, holder
 from s3_retention.core.condition import Guard
+from s3_retention.s3.deletes import NEVER
 from s3_retention.s3.gateway import S3Gateway
 from s3_retention.sources.s3_listing import S3Listing
 from s3_retention.steps import claim, delete, plan, quarantine, report
@@ -28,6 +29,7 @@ from s3_retention.store.connection import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from threading import Event
 
     from s3_retention.core.objects import ObjectFacts
     from s3_retention.core.outcome import Outcome
@@ -40,10 +42,12 @@ UNCONDITIONAL = Guard(sends_etag=False)
 class Unconditional(S3Gateway):
     """A gateway that sends no ETag, as the peers do not. The package itself never does without."""
 
-    def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard = UNCONDITIONAL) -> list[Outcome]:
+    def delete_chunk(
+        self, targets: Sequence[ObjectFacts], *, guard: Guard = UNCONDITIONAL, ending: Event = NEVER
+    ) -> list[Outcome]:
         """Delete without a condition."""
         del guard
-        return S3Gateway.delete_chunk(self, targets, guard=UNCONDITIONAL)
+        return S3Gateway.delete_chunk(self, targets, guard=UNCONDITIONAL, ending=ending)
 
 
 @dataclass

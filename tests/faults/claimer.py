@@ -29,7 +29,6 @@ from tests.fakes import AroundGateway, asked, deleted, fake_gateway
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from s3_retention.core.condition import Guard
     from s3_retention.core.objects import ObjectFacts
     from s3_retention.store.connection import Connection
 
@@ -219,8 +218,8 @@ def die(*_: object, **__: object) -> Any:
 class Deadly(AroundGateway):
     """A gateway whose process does not survive its first delete."""
 
-    def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard) -> Any:
-        self.real.delete_chunk(targets, guard=guard)
+    def delete_chunk(self, targets: Sequence[ObjectFacts], **how: Any) -> Any:
+        self.real.delete_chunk(targets, **how)
         die()
 
 

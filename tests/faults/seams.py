@@ -20,7 +20,6 @@ from tests.fakes import AroundGateway
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from s3_retention.core.condition import Guard
     from s3_retention.core.objects import ObjectFacts
     from s3_retention.core.outcome import Outcome
 
@@ -119,7 +118,7 @@ class SeamedStore(AroundGateway):
         self.seams.pass_by("store: a look")
         return found
 
-    def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard) -> list[Outcome]:
-        outcomes = self.real.delete_chunk(targets, guard=guard)
+    def delete_chunk(self, targets: Sequence[ObjectFacts], **how: Any) -> list[Outcome]:
+        outcomes = self.real.delete_chunk(targets, **how)
         self.seams.pass_by("store: a delete")
         return outcomes

@@ -17,7 +17,6 @@ from tests.fakes import AroundGateway
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s3_retention.core.condition import Guard
     from s3_retention.core.objects import ObjectFacts
     from s3_retention.core.outcome import Outcome
     from sandbox.ledger import Ledger
@@ -36,8 +35,8 @@ class Breaking(AroundGateway):
 
     world: World
 
-    def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard) -> list[Outcome]:
-        outcomes = self.real.delete_chunk(targets, guard=guard)
+    def delete_chunk(self, targets: Sequence[ObjectFacts], **how: Any) -> list[Outcome]:
+        outcomes = self.real.delete_chunk(targets, **how)
         break_connection(self.world)
         return outcomes
 

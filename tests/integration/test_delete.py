@@ -23,7 +23,6 @@ from tests.fakes import NO_WAIT, AroundGateway, asked, deleted, faulty_gateway, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s3_retention.core.condition import Guard
     from s3_retention.core.objects import ObjectFacts
     from s3_retention.core.outcome import Outcome
     from sandbox.ledger import Ledger
@@ -64,10 +63,10 @@ class Meeting(AroundGateway):
     barrier: threading.Barrier
     has_arrived: threading.Event
 
-    def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard) -> list[Outcome]:
+    def delete_chunk(self, targets: Sequence[ObjectFacts], **how: Any) -> list[Outcome]:
         self.has_arrived.set()
         self.barrier.wait(timeout=60)
-        return self.real.delete_chunk(targets, guard=guard)
+        return self.real.delete_chunk(targets, **how)
 
 
 def test_two_workers_at_once_record_one_delete(world: World, ledger: Ledger) -> None:
@@ -325,8 +324,8 @@ def test_a_worker_whose_batch_was_taken_over_settles_nothing(world: World, ledge
     class Stalled(AroundGateway):
         """Its worker stalls between the delete and the settle, and another one does it all meanwhile."""
 
-        def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard) -> list[Outcome]:
-            outcomes = self.real.delete_chunk(targets, guard=guard)
+        def delete_chunk(self, targets: Sequence[ObjectFacts], **how: Any) -> list[Outcome]:
+            outcomes = self.real.delete_chunk(targets, **how)
             with closing(connect(ledger.writer_conninfo)) as own:
                 other = replace(world, conn=own)
                 assert other.delete(batch, try_number=2).num_by_outcome == {"already_absent": 2}
@@ -363,8 +362,8 @@ def test_a_worker_whose_batch_another_one_has_just_claimed_settles_nothing(
     class Overtaken(AroundGateway):
         """Its worker is overtaken after the delete by one that has not done anything yet."""
 
-        def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard) -> list[Outcome]:
-            outcomes = self.real.delete_chunk(targets, guard=guard)
+        def delete_chunk(self, targets: Sequence[ObjectFacts], **how: Any) -> list[Outcome]:
+            outcomes = self.real.delete_chunk(targets, **how)
             with closing(connect(ledger.writer_conninfo)) as own:
                 who = holder(map_index=0, try_number=2)
                 assert batches.claim(own, batch.batch_id, holder=who, lease=timedelta(minutes=1))

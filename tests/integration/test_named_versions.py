@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from s3_retention.core.outcome import Final
 from s3_retention.errors import BatchStoppedError, ListingRefusedError, PlanRefusedError
-from s3_retention.steps import plan
+from s3_retention.steps import delete, plan
 from tests.factories import BY_KEY_DATE, NO_WAIT, ODD_KEYS, Timeless
 from tests.fakes import faulty_gateway, one_after_another, refusal
 from tests.integration.versioned import (
@@ -131,6 +132,31 @@ def test_all_leaves_the_latest_over_a_version_that_could_not_be_deleted(versione
     every.clean("run-2")
     assert there(every) == set()
     assert every.balance(1) == (2, 1, 0, 0, 1, 0, 0)
+
+
+def test_a_latest_version_over_what_was_not_sent_any_more_stays_pending_and_is_not_kept(
+    versioned: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = versioned.under(versions="all")
+    put(every, KEY, "1", "2")
+    ending = threading.Event()
+    monkeypatch.setattr(delete, "Event", lambda: ending)
+    real = every.gateway.client
+
+    def list_object_versions(**arguments: Any) -> Any:
+        # Another delivery of the batch was stopped while this one decides.
+        ending.set()
+        return real.list_object_versions(**arguments)
+
+    before = there(every)
+    (batch,) = every.planned().batches
+    deaf = faulty_gateway(every.gateway, list_object_versions=list_object_versions)
+    assert every.through(deaf).delete(batch).num_by_outcome == {}
+    assert there(every) == before
+    assert ledger(every) == {}
+    monkeypatch.undo()
+    every.delete(batch, try_number=2)
+    assert there(every) == set()
 
 
 def test_a_history_that_is_spread_over_two_requests_keeps_its_latest_until_a_later_run(

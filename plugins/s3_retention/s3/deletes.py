@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from s3_retention.core.condition import Guard
@@ -19,23 +20,36 @@ if TYPE_CHECKING:
 
 BY_ETAG = Guard()
 
+NEVER = Event()
+"""Of a delivery that nothing ends: it is not set by anyone."""
+NOT_SENT = Outcome(
+    FailureClass.TRANSIENT, code="NotSent", message="the delivery was to end before its request left"
+)
+"""What stands for a target that was not tried, known by identity: it is no attempt, and the command stays as it was."""
 
 MIN_ALL_MALFORMED = 50
 """Keys of one request from which on, where each of them is refused as malformed, no key is to blame."""
 
 
 def delete_together(
-    client: S3Client, targets: Sequence[ObjectFacts], *, guard: Guard = BY_ETAG
+    client: S3Client, targets: Sequence[ObjectFacts], *, guard: Guard = BY_ETAG, ending: Event = NEVER
 ) -> list[Outcome]:
-    """Send one DeleteObjects, or more where one key spoils it for all; one outcome per target, in input order."""
-    outcomes = _delete_in_halves(client, targets, guard)
+    """Send one DeleteObjects, or more where one key spoils it for all; one outcome per target, in input order.
+
+    Once ``ending`` is set nothing leaves any more, and what is left is ``NOT_SENT``.
+    """
+    outcomes = _delete_in_halves(client, targets, guard, ending)
     if len(targets) < MIN_ALL_MALFORMED or any(one.kind is not FailureClass.MALFORMED for one in outcomes):
         return outcomes
     # The store takes no such request at all, as some do that know no DeleteObjects, or no ETag in it.
     return [replace(one, whole_request=True) for one in outcomes]
 
 
-def _delete_in_halves(client: S3Client, targets: Sequence[ObjectFacts], guard: Guard) -> list[Outcome]:
+def _delete_in_halves(
+    client: S3Client, targets: Sequence[ObjectFacts], guard: Guard, ending: Event
+) -> list[Outcome]:
+    if ending.is_set():
+        return [NOT_SENT] * len(targets)
     try:
         answer: dict[str, Any] = dict(
             client.delete_objects(
@@ -58,8 +72,8 @@ def _delete_in_halves(client: S3Client, targets: Sequence[ObjectFacts], guard: G
             if not middle:
                 return [replace(fault, whole_request=False)]
             return [
-                *_delete_in_halves(client, targets[:middle], guard),
-                *_delete_in_halves(client, targets[middle:], guard),
+                *_delete_in_halves(client, targets[:middle], guard, ending),
+                *_delete_in_halves(client, targets[middle:], guard, ending),
             ]
         return [fault] * len(targets)
     return join(targets, answer)

@@ -19,7 +19,7 @@ from s3_retention.s3.answers import (
     outcome_of_error,
     request_id_of,
 )
-from s3_retention.s3.deletes import BY_ETAG, delete_alone, delete_together
+from s3_retention.s3.deletes import BY_ETAG, NEVER, NOT_SENT, delete_alone, delete_together
 from s3_retention.s3.keys import NOT_SENDABLE, is_sendable, refuse_unsent, xml_can_carry
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.s3.locks import settle_locks
@@ -31,6 +31,7 @@ from s3_retention.s3.version_listing import ask_versioning, list_histories, look
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
+    from threading import Event
 
     from mypy_boto3_s3 import S3Client
 
@@ -156,11 +157,14 @@ class S3Gateway:
             return Outcome(FailureClass.UNKNOWN, code=f"No{missing}", request_id=request_id_of(dict(answer)))
         return ObjectFacts(ref, etag, size, modified_at.replace(microsecond=0))
 
-    def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard = BY_ETAG) -> list[Outcome]:
+    def delete_chunk(
+        self, targets: Sequence[ObjectFacts], *, guard: Guard = BY_ETAG, ending: Event = NEVER
+    ) -> list[Outcome]:
         """Delete up to 1,000 objects of one bucket, each only if it is still what was planned.
 
         Gives one outcome per target, in input order. Keys that XML cannot carry go one by one, and are looked at
         before. An object without an ETag is not deleted; a version that is named cannot change, and needs no guard.
+        Once ``ending`` is set no other request leaves, and what is left is ``NOT_SENT``.
         """
         if len(targets) > MAX_CHUNK:
             raise ValueError(f"{len(targets)} keys: a request takes {MAX_CHUNK}")
@@ -173,15 +177,18 @@ class S3Gateway:
                 outcomes[place] = refused
             elif xml_can_carry(facts.ref.key):
                 together.append(place)
+            elif ending.is_set():
+                outcomes[place] = NOT_SENT
             else:
                 outcomes[place] = self._delete_alone(facts, guard)
         if together:
             send = self._delete_rechecked if guard.looks_first else self._delete_together
-            outcomes.update(zip(together, send([targets[place] for place in together], guard), strict=True))
+            sent = send([targets[place] for place in together], guard, ending)
+            outcomes.update(zip(together, sent, strict=True))
         return settle_locks(self, targets, [outcomes[place] for place in range(len(targets))])
 
-    def _delete_together(self, targets: Sequence[ObjectFacts], guard: Guard) -> list[Outcome]:
-        answers = delete_together(self.client, targets, guard=guard)
+    def _delete_together(self, targets: Sequence[ObjectFacts], guard: Guard, ending: Event) -> list[Outcome]:
+        answers = delete_together(self.client, targets, guard=guard, ending=ending)
         return self._settle_by_looks(targets, answers)
 
     def _delete_alone(self, facts: ObjectFacts, guard: Guard) -> Outcome:
@@ -193,15 +200,17 @@ class S3Gateway:
         answer = delete_alone(self.client, facts, guard=guard)
         return self._settle_by_looks([facts], [answer])[0]
 
-    def _delete_rechecked(self, targets: Sequence[ObjectFacts], guard: Guard) -> list[Outcome]:
+    def _delete_rechecked(self, targets: Sequence[ObjectFacts], guard: Guard, ending: Event) -> list[Outcome]:
         outcomes: dict[int, Outcome] = {}
         for part in recheck(self, targets):
             outcomes |= {place: ended for place, ended in part.items() if ended is not None}
             there = [place for place, ended in part.items() if ended is None]
             if there:
-                answers = self._delete_together([targets[place] for place in there], guard)
+                answers = self._delete_together([targets[place] for place in there], guard, ending)
                 outcomes.update(zip(there, answers, strict=True))
-        return [outcomes[place] for place in range(len(targets))]
+            if ending.is_set():
+                break  # nobody looks for what is not sent
+        return [outcomes.get(place, NOT_SENT) for place in range(len(targets))]
 
     def _settle_by_looks(self, targets: Sequence[ObjectFacts], outcomes: Sequence[Outcome]) -> list[Outcome]:
         settled = []

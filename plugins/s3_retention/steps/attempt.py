@@ -81,7 +81,8 @@ def run(
     done = delete_with_retries(gateway, first, guard, limits, decide=anew)
     attempted += done.attempted
     num_failed += done.num_failed_by_class
-    if versions.beneath:
+    # Where the delivery is to end, what lies beneath was perhaps not sent: the next one decides what lies on top, too.
+    if versions.beneath and not limits.ending.is_set():
         last = [command for command in rest if command.command_id in versions.beneath]
         bare, left = _bare_ones(last, versions.beneath, attempted)
         # By a second look: what lay beneath is gone by what the store said, and a newer one may have come meanwhile.

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from s3_retention.s3.deletes import NOT_SENT
+
 if TYPE_CHECKING:
     from s3_retention.core.command import DeleteCommand
     from s3_retention.core.condition import Guard
@@ -82,15 +84,15 @@ def delete_with_retries(
             pending[:] = [place for place in pending if commands[place].command_id not in decided]
         if not pending or limits.ending.is_set():
             return _Round(0)
-        answers = gateway.delete_chunk([commands[place].facts for place in pending], guard=guard)
-        for place, outcome in zip(pending, answers, strict=True):
+        answers = _send(gateway, commands, pending, guard, limits)
+        for place, outcome in answers.items():
             outcomes[place] = outcome
             num_attempts[place] += 1
-        num_failed_by_class.update(outcome.kind.value for outcome in answers if not outcome.is_final)
-        if any(outcome.stops_batch for outcome in answers):
+        num_failed_by_class.update(outcome.kind.value for outcome in answers.values() if not outcome.is_final)
+        if any(outcome.stops_batch for outcome in answers.values()):
             return _Round(0)
-        pending[:] = [place for place, outcome in zip(pending, answers, strict=True) if outcome.is_retried]
-        return _Round(len(pending), max(outcome.retry_after for outcome in answers))
+        pending[:] = [place for place, outcome in answers.items() if outcome.is_retried]
+        return _Round(len(pending), max((one.retry_after for one in answers.values()), default=0.0))
 
     if commands:
         limits.retrying(lambda done: bool(done.num_pending))(attempt)
@@ -102,3 +104,18 @@ def delete_with_retries(
         ],
         num_failed_by_class,
     )
+
+
+def _send(
+    gateway: S3Gateway,
+    commands: Sequence[DeleteCommand],
+    pending: Sequence[int],
+    guard: Guard,
+    limits: RetryLimits,
+) -> dict[int, Outcome]:
+    """Give the answers by place, of those whose request left before the delivery was to end."""
+    facts = [commands[place].facts for place in pending]
+    answers = gateway.delete_chunk(facts, guard=guard, ending=limits.ending)
+    return {
+        place: outcome for place, outcome in zip(pending, answers, strict=True) if outcome is not NOT_SENT
+    }

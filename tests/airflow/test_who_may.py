@@ -1,0 +1,124 @@
+"""Who may start what a person starts: an Airflow with logins, where a viewer is refused and the ledger names the admin.
+
+The acceptance tests run without logins, where everyone is an admin: nothing there says who may.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import psycopg
+import pytest
+
+from sandbox.stack import Stack, stack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.xdist_group("logins"), pytest.mark.timeout(300)]
+
+CLEANUP = "s3_retention_cleanup__guarded"
+REDRIVE = "s3_retention_redrive"
+BUCKET = "guarded"
+KEY = "data/2026-01-01/0.bin"
+POLICY = """
+name: guarded
+version: v1
+mode: enforce
+source: {type: s3_listing, bucket: guarded, prefix: data/}
+select: {include: ["data/**"]}
+age: {from: key_date, regex: "data/(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})/", format: "%Y-%m-%d", retain: 1d}
+window: {safety_delay: 0s}
+limits: {allow_expire_everything: true}
+"""
+# Names that are no names of roles: what the ledger records is who it was, not what they may.
+ADMIN, VIEWER = "ann", "victor"
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One denied object in quarantine, whose cause is gone since."""
+    policies: Path = tmp_path_factory.mktemp("policies")
+    (policies / "guarded.yaml").write_text(POLICY)
+    with stack(
+        policies=policies,
+        worker_buckets=(BUCKET,),
+        users={ADMIN: "admin", VIEWER: "viewer"},
+        env={"AIRFLOW__S3_RETENTION__TASK_RETRIES": "0"},
+    ) as started:
+        client = started.s3.admin_client()
+        client.create_bucket(Bucket=BUCKET)
+        client.put_object(Bucket=BUCKET, Key=KEY, Body=b"x")
+        started.s3.deny(BUCKET, [KEY])
+        for dag_id in (CLEANUP, REDRIVE):
+            started.airflow.wait_for_dag(dag_id)
+            started.airflow.unpause(dag_id)
+        run_id = started.airflow.trigger(CLEANUP)
+        started.airflow.wait_for_run(CLEANUP, run_id, expect="success")
+        started.s3.allow(BUCKET, [KEY])
+        yield started
+
+
+def ask(guarded: Stack, statement: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(guarded.ledger.superuser_conninfo) as conn:
+        return conn.execute(statement.encode()).fetchall()
+
+
+def start(guarded: Stack, dag_id: str, user: str) -> httpx.Response:
+    body: dict[str, Any] = {"logical_date": None, "conf": {}}
+    return guarded.airflow.request("POST", f"/dags/{dag_id}/dagRuns", user=user, json=body)
+
+
+def manual_dags(guarded: Stack) -> list[str]:
+    dags = guarded.airflow.get("/dags", tags="manual", exclude_stale=False)["dags"]
+    return sorted(dag["dag_id"] for dag in dags)
+
+
+def test_a_viewer_starts_no_dag_that_a_person_starts_and_no_run_is_made(guarded: Stack) -> None:
+    dag_ids = manual_dags(guarded)
+    assert REDRIVE in dag_ids
+    for dag_id in (*dag_ids, CLEANUP):
+        before = guarded.airflow.dag_runs(dag_id)
+        assert start(guarded, dag_id, VIEWER).status_code == 403, dag_id
+        # A viewer sees what there is: it is the right to start that is missing, and not the login.
+        assert guarded.airflow.request("GET", f"/dags/{dag_id}", user=VIEWER).status_code == 200
+        assert guarded.airflow.dag_runs(dag_id) == before
+    assert ask(guarded, "SELECT event, acted_by FROM s3_retention.quarantine_events") == [
+        ("quarantined", None)
+    ]
+
+
+def test_without_a_login_nothing_is_started(guarded: Stack) -> None:
+    for dag_id in manual_dags(guarded):
+        answer = httpx.post(
+            f"{guarded.airflow.url}/api/v2/dags/{dag_id}/dagRuns",
+            json={"logical_date": None, "conf": {}},
+            trust_env=False,
+        )
+        assert answer.status_code == 401, dag_id
+
+
+def test_a_viewer_lets_no_run_begin_again_and_the_ledger_names_the_admin_who_started_it(
+    guarded: Stack,
+) -> None:
+    started = start(guarded, REDRIVE, ADMIN)
+    assert started.status_code == 200
+    run_id = started.json()["dag_run_id"]
+    guarded.airflow.wait_for_run(REDRIVE, run_id, expect="success")
+    acts = "SELECT event, acted_by, run_id FROM s3_retention.quarantine_events WHERE event = 'redriven'"
+    assert ask(guarded, acts) == [("redriven", ADMIN, run_id)]
+    settled = "SELECT key, outcome FROM s3_retention.ledger_entries"
+    assert ask(guarded, settled) == [(KEY, "deleted")]
+
+    again = guarded.airflow.request(
+        "POST",
+        f"/dags/{REDRIVE}/clearTaskInstances",
+        user=VIEWER,
+        json={"dry_run": False, "dag_run_id": run_id, "only_failed": False, "reset_dag_runs": True},
+    )
+    assert again.status_code == 403
+    pause = guarded.airflow.request("PATCH", f"/dags/{REDRIVE}", user=VIEWER, json={"is_paused": True})
+    assert pause.status_code == 403
+    assert ask(guarded, acts) == [("redriven", ADMIN, run_id)]
