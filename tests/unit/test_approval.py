@@ -76,7 +76,7 @@ def test_a_scan_that_saw_nothing_is_over_no_share() -> None:
 def test_a_plan_is_dealt_where_it_is_small_or_approved_and_a_question_stays_until_it_is_answered(
     asked: Approval | None, exceeded: tuple[OverLimit, ...], was_dealt: bool, action: DealAction
 ) -> None:
-    assert decide_deal(asked, exceeded, was_dealt_to_run=was_dealt) is action
+    assert decide_deal(asked, exceeded, was_dealt=was_dealt) is action
 
 
 def test_a_question_says_what_would_go_and_which_limit_it_is_over() -> None:

@@ -9,8 +9,19 @@ SELECT
 FROM s3_retention.approvals
 WHERE approvals.interval_id = %(interval_id)s AND approvals.generation = %(generation)s;
 
+-- name: was_plan_dealt
+-- Whether anything of a plan was ever dealt to a run: a worker may have deleted it, settled or not.
+SELECT exists(
+    SELECT 1 FROM s3_retention.batches
+    WHERE
+        batches.interval_id = %(interval_id)s
+        AND batches.generation = %(generation)s
+        AND batches.dealt_at IS NOT NULL
+) AS was_dealt;
+
 -- name: insert_approval
--- Asks about the first plan of an interval: once, whatever number of runs come upon it.
+-- Asks about the first plan of an interval: once, whatever number of runs come upon it, and before anything of
+-- it was dealt.
 INSERT INTO s3_retention.approvals (interval_id, generation, plan_hash, over_limits, dag_id, run_id)
 SELECT
     intervals.interval_id,
@@ -20,7 +31,16 @@ SELECT
     %(dag_id)s AS dag_id,
     %(run_id)s AS run_id
 FROM s3_retention.intervals
-WHERE intervals.interval_id = %(interval_id)s AND intervals.state = 'planned'
+WHERE
+    intervals.interval_id = %(interval_id)s
+    AND intervals.state = 'planned'
+    AND NOT EXISTS (
+        SELECT 1 FROM s3_retention.batches
+        WHERE
+            batches.interval_id = intervals.interval_id
+            AND batches.generation = 0
+            AND batches.dealt_at IS NOT NULL
+    )
 ON CONFLICT DO NOTHING;
 
 -- name: decide_approval

@@ -95,13 +95,12 @@ def over_limits(
     )
 
 
-def decide_deal(
-    approval: Approval | None, over: Sequence[OverLimit], *, was_dealt_to_run: bool
-) -> DealAction:
+def decide_deal(approval: Approval | None, over: Sequence[OverLimit], *, was_dealt: bool) -> DealAction:
     """Decide what a run does with a plan.
 
-    A question that was asked stays until it is answered, whatever the limits are by then. What was dealt to the run
-    before stays its own: limits that came later hold from the next run on.
+    A question that was asked stays until it is answered, whatever the limits are by then. A plan of which anything
+    ``was_dealt`` is not asked about: of what a worker had in its hands nobody can say that it was kept. Limits
+    that came later hold from the next plan on.
     """
     if approval is not None:
         return {
@@ -110,7 +109,7 @@ def decide_deal(
             Decision.REJECTED: DealAction.CLOSE,
             Decision.TIMED_OUT: DealAction.CLOSE,
         }[approval.decision]
-    return DealAction.ASK if over and not was_dealt_to_run else DealAction.DEAL
+    return DealAction.ASK if over and not was_dealt else DealAction.DEAL
 
 
 def write_question(plan: PlanSummary, approval: Approval) -> str:

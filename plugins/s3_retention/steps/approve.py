@@ -143,7 +143,7 @@ def _hold_against_limits(
     action = decide_deal(
         approvals.get(conn, interval_id, GENERATION),
         over,
-        was_dealt_to_run=bool(deal.earlier(conn, holder, interval_id=interval_id, generation=GENERATION)),
+        was_dealt=approvals.was_dealt(conn, interval_id, GENERATION),
     )
     if action is DealAction.ASK:
         approvals.ask(conn, interval_id, over=over, holder=holder)

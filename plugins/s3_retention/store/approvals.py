@@ -31,6 +31,12 @@ def get(conn: Connection, interval_id: int, generation: int) -> Approval | None:
     )
 
 
+def was_dealt(conn: Connection, interval_id: int, generation: int) -> bool:
+    """Say whether anything of a plan was ever dealt to a run."""
+    row = fetch_one(conn, "approvals", "was_plan_dealt", interval_id=interval_id, generation=generation)
+    return bool(row and row["was_dealt"])
+
+
 def ask(conn: Connection, interval_id: int, *, over: Sequence[OverLimit], holder: Holder) -> None:
     """Ask about the first plan of an interval, unless that was done. The caller holds the lock of the interval."""
     run(
