@@ -8,6 +8,7 @@ import os
 import secrets
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import httpx
 
@@ -27,6 +28,8 @@ PORT_OPTION = "--airflow-port"
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 PARALLELISM = 4
 PATIENCE_SECONDS = 4.0  # most ends take 3 s, and now and then scheduler or triggerer hangs
+ASKING = {"awaiting_input", "deferred"}
+"""States of a task that waits for a person."""
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ")
 
 # What makes it quick. The defaults look for new DAG files every 5 minutes, let a quarter of the tasks hold
@@ -66,6 +69,24 @@ class Airflow(AirflowApi):
     def component(self, name: str) -> Part:
         """The part that runs one of `COMPONENTS`: kill it, and start it again."""
         return self.parts[COMPONENTS.index(name)]
+
+    def wait_for_question(self, dag_id: str, run_id: str, task_id: str, timeout: float = 60) -> None:
+        """Wait until a task asks a person, and the scheduler has seen its worker end: no answer comes sooner."""
+        path = f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}/taskInstances/{task_id}"
+        log = self.component("scheduler").log
+
+        def asks() -> bool:
+            return self.get(path)["state"] in ASKING and any(
+                "TaskInstance Finished" in line and f"task_id={task_id}" in line and run_id in line
+                for line in log.read_text(encoding="utf-8").splitlines()
+            )
+
+        self._poll(asks, timeout, lambda: f"no question after {timeout:g} s: {self._report(dag_id, run_id)}")
+
+    def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
+        """Answer the question of a task, as a person does in the UI."""
+        path = f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/-1/hitlDetails"
+        self.patch(path, {"chosen_options": [option], "params_input": {}})
 
 
 @contextmanager

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-BUCKETS = ("weekly-digests",)
+BUCKETS = ("weekly-digests", "raw-events")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from sandbox import second_thoughts
 from sandbox.digests import BUCKET, DENIED, Digests, listing, seed, weekly_digests
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def write_policy(folder: Path) -> None:
         text = text.replace(f"\n{shipped}", f"\n{demo}")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SHIPPED_POLICY.name).write_text(text, encoding="utf-8")
+    second_thoughts.write_policy(folder)
 
 
 @dataclass
@@ -58,11 +60,12 @@ class Story:
         self._deliver_again(run_id)
         self._redrive()
         self._balance(digests)
+        second_thoughts.tell_approval(self)
         return not self.wrong
 
     def _seed(self, digests: Digests) -> None:
-        self._chapter("A bucket fills up")
-        self._say(
+        self.chapter("A bucket fills up")
+        self.say(
             f"Writing {len(digests.everything):,} objects into s3://{BUCKET}. An object cannot be back-dated on a "
             "real server, so these are old by the month in their key, and the policy reads it there."
         )
@@ -76,54 +79,54 @@ class Story:
             written = bar.add_task("seed", total=len(digests.everything))
             seed(self.stack.s3, digests, lambda: bar.advance(written))
         self.stack.s3.deny(BUCKET, DENIED)
-        self._figure("expired digests, to be deleted", len(digests.expired), 5_000)
-        self._figure("digests of this month, to be kept", len(digests.current), 1_001)
-        self._figure("bystanders, to be kept", len(digests.bystanders), 6)
-        self._say(
+        self.figure("expired digests, to be deleted", len(digests.expired), 5_000)
+        self.figure("digests of this month, to be kept", len(digests.current), 1_001)
+        self.figure("bystanders, to be kept", len(digests.bystanders), 6)
+        self.say(
             f"A bucket policy denies the worker two of the expired ones: {' and '.join(DENIED)}. A third has a "
             "control character in its key, which the XML of a bulk delete cannot carry."
         )
 
     def _clean_up(self) -> str:
-        self._chapter("Airflow cleans up")
+        self.chapter("Airflow cleans up")
         airflow = self.stack.airflow
         for dag_id in (CLEANUP, REDRIVE):
             airflow.wait_for_dag(dag_id)
             airflow.unpause(dag_id)
-        self._say(f"Triggering {CLEANUP} through Airflow's REST API.")
+        self.say(f"Triggering {CLEANUP} through Airflow's REST API.")
         run_id = airflow.trigger(CLEANUP)
         with self.console.status("  claim, plan, delete, quarantine, report ..."):
             airflow.wait_for_run(CLEANUP, run_id, RUN_SECONDS, expect="success")
         self._figures({"deleted": 4_998, "quarantined": 2})
-        for key, cause, code in self._ask(
+        for key, cause, code in self.ask(
             "SELECT key, failure_class, code FROM s3_retention.quarantine WHERE resolved_at IS NULL ORDER BY key"
         ):
-            self._say(f"  in quarantine: {key} ({cause}: {code})")
+            self.say(f"  in quarantine: {key} ({cause}: {code})")
         report = airflow.xcom(CLEANUP, run_id, "report_run")
-        self._figure("commands planned, each accounted for", report["num_discovered"], 5_000)
+        self.figure("commands planned, each accounted for", report["num_discovered"], 5_000)
         return run_id
 
     def _deliver_again(self, run_id: str) -> None:
-        self._chapter("The same commands are delivered a second time")
-        self._say("Clearing delete_batch and all behind it in Airflow, as an operator would.")
+        self.chapter("The same commands are delivered a second time")
+        self.say("Clearing delete_batch and all behind it in Airflow, as an operator would.")
         self.stack.airflow.clear(CLEANUP, run_id, ["delete_batch"], downstream=True)
         with self.console.status("  delete, quarantine, report once more ..."):
             self.stack.airflow.wait_for_run(CLEANUP, run_id, RUN_SECONDS, expect="success")
         self._figures({"deleted": 4_998, "quarantined": 2})
-        twice = self._ask(
+        twice = self.ask(
             "SELECT count(*) - count(DISTINCT command_id) FROM s3_retention.ledger_entries WHERE bucket = %s",
             BUCKET,
         )
-        self._figure("objects recorded twice", twice[0][0], 0)
+        self.figure("objects recorded twice", twice[0][0], 0)
 
     def _redrive(self) -> None:
         corrected = DENIED[1]
-        self._chapter("One permission is corrected")
+        self.chapter("One permission is corrected")
         self.stack.s3.allow(BUCKET, [corrected])
-        operation = self._ask(
+        operation = self.ask(
             "SELECT encode(operation_id, 'hex') FROM s3_retention.quarantine WHERE key = %s", corrected
         )[0][0]
-        self._say(
+        self.say(
             f"The denial of {corrected} is lifted. Redriving that one command, operation {operation[:12]}..."
         )
         run_id = self.stack.airflow.trigger(REDRIVE, {"operation_ids": [operation], "dry_run": False})
@@ -132,49 +135,56 @@ class Story:
         self._figures({"deleted": 4_999, "quarantined": 1})
 
     def _balance(self, digests: Digests) -> None:
-        self._chapter("Ledger and bucket, held against each other")
-        self._say("Listing the bucket with plain boto3 as its admin: nothing of the product is asked.")
+        self.chapter("Ledger and bucket, held against each other")
+        self.say("Listing the bucket with plain boto3 as its admin: nothing of the product is asked.")
         left = listing(self.stack.s3)
         deleted = {
             key
-            for (key,) in self._ask("SELECT key FROM s3_retention.ledger_entries WHERE outcome = 'deleted'")
+            for (key,) in self.ask(
+                "SELECT key FROM s3_retention.ledger_entries WHERE outcome = 'deleted' AND bucket = %s",
+                BUCKET,
+            )
         }
         survivors = {*digests.current, *digests.bystanders}
-        self._figure("objects left", len(left), 1_008)
-        self._figure("kept objects that are missing", len(survivors - left), 0)
-        self._figure(
+        self.figure("objects left", len(left), 1_008)
+        self.figure("kept objects that are missing", len(survivors - left), 0)
+        self.figure(
             "expired objects left, other than the one in quarantine", len(left - survivors - {DENIED[0]}), 0
         )
-        self._figure("deleted by the ledger and still there", len(deleted & left), 0)
-        self._figure(
+        self.figure("deleted by the ledger and still there", len(deleted & left), 0)
+        self.figure(
             "gone from the bucket without a ledger row", len({*digests.everything} - left - deleted), 0
         )
-        ((pending,),) = self._ask(
+        ((pending,),) = self.ask(
             "SELECT sum(num_pending) FROM s3_retention.balance WHERE policy = %s", SHIPPED_POLICY.stem
         )
-        self._figure("commands that nothing accounts for", int(pending), 0)
+        self.figure("commands that nothing accounts for", int(pending), 0)
 
     def _figures(self, expected: dict[str, int]) -> None:
-        found = {outcome: count for outcome, count in self._ask(OUTCOMES) if count}
+        found = {outcome: count for outcome, count in self.ask(OUTCOMES) if count}
         for outcome, count in expected.items():
-            self._figure(outcome, found.pop(outcome, 0), count)
+            self.figure(outcome, found.pop(outcome, 0), count)
         for outcome, count in found.items():
-            self._figure(outcome, count, 0)
+            self.figure(outcome, count, 0)
 
-    def _figure(self, what: str, found: int, expected: int) -> None:
+    def figure(self, what: str, found: int, expected: int) -> None:
+        """Show a figure, and whether it is right."""
         right = found == expected
         mark = "[green]right[/green]" if right else f"[bold red]WRONG, {expected:,} expected[/bold red]"
         self.console.print(f"  {found:>7,}  {what}  {mark}", highlight=False)
         if not right:
             self.wrong.append(f"{what}: {found:,} instead of {expected:,}")
 
-    def _ask(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    def ask(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Ask the ledger."""
         # As the writer, whose login the DAGs have: it may read everything.
         with psycopg.connect(self.stack.ledger.writer_conninfo) as conn:
             return conn.execute(statement.encode(), values or None).fetchall()
 
-    def _chapter(self, title: str) -> None:
+    def chapter(self, title: str) -> None:
+        """Begin a chapter."""
         self.console.print(f"\n[bold]{title}[/bold]")
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Say a line."""
         self.console.print(f"  {text}", highlight=False, markup=False)

@@ -66,7 +66,7 @@ def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def running(policies: Path, request: pytest.FixtureRequest) -> Iterator[Stack]:
     with stack(
         policies=policies,
-        worker_buckets=("weekly-digests", "absent", "approval", "hasty", *BUCKETS),
+        worker_buckets=("weekly-digests", "raw-events", "absent", "approval", "hasty", *BUCKETS),
         # A task that is killed is on its last try at once.
         env={
             "AIRFLOW__S3_RETENTION__TASK_RETRIES": "0",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.acceptance.conftest import ask, task_instance, until
+from tests.acceptance.conftest import ask, task_instance
 from tests.acceptance.test_operator import keys_in, seed
 
 if TYPE_CHECKING:
@@ -25,18 +25,8 @@ def begin(running: Stack, dag_id: str = DAG_ID) -> str:
     running.airflow.wait_for_dag(dag_id)
     running.airflow.unpause(dag_id)
     run_id = running.airflow.trigger(dag_id)
-    until(lambda: question(running, run_id, dag_id)["state"] in {"awaiting_input", "deferred"})
-    # An answer that overtakes the end of the worker that asked fails the task: no person is so quick.
-    log = running.folder / "airflow" / "scheduler.log"
-    until(lambda: has_seen_the_worker_end(log.read_text(encoding="utf-8"), run_id))
+    running.airflow.wait_for_question(dag_id, run_id, "approve_plan")
     return run_id
-
-
-def has_seen_the_worker_end(log: str, run_id: str) -> bool:
-    return any(
-        "TaskInstance Finished" in line and "task_id=approve_plan" in line and run_id in line
-        for line in log.splitlines()
-    )
 
 
 def question(running: Stack, run_id: str, dag_id: str = DAG_ID) -> Json:
@@ -45,10 +35,6 @@ def question(running: Stack, run_id: str, dag_id: str = DAG_ID) -> Json:
 
 def path(run_id: str) -> str:
     return f"/dags/{DAG_ID}/dagRuns/{run_id}/taskInstances/approve_plan/-1/hitlDetails"
-
-
-def answer(running: Stack, run_id: str, option: str) -> None:
-    running.airflow.patch(path(run_id), {"chosen_options": [option], "params_input": {}})
 
 
 def decisions(running: Stack, policy: str = "approval") -> list[tuple[str | None, str | None]]:
@@ -74,7 +60,7 @@ def test_a_plan_over_a_limit_waits_and_a_rejected_one_deletes_nothing_and_an_app
     # Nothing goes before the answer, and nothing of it runs.
     assert keys_in(running, BUCKET) == set(keys)
     assert task_instance(running, DAG_ID, run_id, "deal_batches")["state"] is None
-    answer(running, run_id, "Reject")
+    running.airflow.answer(DAG_ID, run_id, "approve_plan", "Reject")
     running.airflow.wait_for_run(DAG_ID, run_id, expect="success")
     assert keys_in(running, BUCKET) == set(keys)
     report = running.airflow.xcom(DAG_ID, run_id, "report_run")
@@ -88,7 +74,7 @@ def test_a_plan_over_a_limit_waits_and_a_rejected_one_deletes_nothing_and_an_app
     client = running.s3.admin_client()
     client.put_object(Bucket=BUCKET, Key=keys[0], Body=b"changed meanwhile")
     client.put_object(Bucket=BUCKET, Key="data/2026-01-01/created.bin", Body=b"x")
-    answer(running, run_id, "Approve")
+    running.airflow.answer(DAG_ID, run_id, "approve_plan", "Approve")
     running.airflow.wait_for_run(DAG_ID, run_id, expect="success")
     assert keys_in(running, BUCKET) == {keys[0], "data/2026-01-01/created.bin"}
     report = running.airflow.xcom(DAG_ID, run_id, "report_run")

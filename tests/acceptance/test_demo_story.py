@@ -21,7 +21,7 @@ def test_the_story_of_the_demo_is_true_in_every_figure(told: Story) -> None:
 
 def test_a_wrong_figure_is_told_as_wrong(running: Stack) -> None:
     story = Story(running, Console(quiet=True))
-    story._figure("objects left", found=7, expected=8)
+    story.figure("objects left", found=7, expected=8)
     assert story.wrong == ["objects left: 7 instead of 8"]
 
 
