@@ -20,8 +20,8 @@ SELECT exists(
 ) AS was_dealt;
 
 -- name: insert_approval
--- Asks about the first plan of an interval: once, whatever number of runs come upon it, and before anything of
--- it was dealt.
+-- Asks about the first plan of an interval: once, whatever number of runs come upon it, and before anything
+-- of it was dealt.
 INSERT INTO s3_retention.approvals (interval_id, generation, plan_hash, over_limits, dag_id, run_id)
 SELECT
     intervals.interval_id,
