@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 BUCKET = "raw-events"
 CLEANUP = "s3_retention_cleanup__raw_events"
+RESTORE = "s3_retention_restore"
 NUM_OLD, NUM_NEW, MAX_OBJECTS = 300, 20, 100
 THREADS = 16
 RUN_SECONDS = 120.0
@@ -63,6 +64,30 @@ def tell_approval(story: Story) -> str:
     )
     story.say(f"The ledger has the answer: {decision} by {who}.")
     return run_id
+
+
+def tell_restore(story: Story) -> None:
+    """Bring back what was just deleted, and hold it byte for byte against what was written."""
+    story.chapter("It was a mistake, and is undone")
+    airflow = story.stack.airflow
+    airflow.wait_for_dag(RESTORE)
+    airflow.unpause(RESTORE)
+    ((interval_key,),) = story.ask(
+        "SELECT interval_key FROM s3_retention.intervals WHERE policy = 'raw_events'"
+    )
+    story.say(
+        "The bucket has versions: each delete has put a marker on top, which the ledger names. Triggering "
+        f"{RESTORE} for that interval."
+    )
+    form = {"interval_key": interval_key, "dry_run": False, "note": "the demo changes its mind"}
+    run_id = airflow.trigger(RESTORE, form)
+    with story.console.status("  look, remove the markers ..."):
+        airflow.wait_for_run(RESTORE, run_id, RUN_SECONDS, expect="success")
+    before, after = written(), objects(story)
+    story.figure("objects in the bucket again", len(after), NUM_OLD + NUM_NEW)
+    story.figure("that differ from what was written", sum(after.get(key) != before[key] for key in before), 0)
+    ((restored,),) = story.ask("SELECT count(*) FROM s3_retention.restores WHERE outcome = 'restored'")
+    story.figure("restores on record", restored, NUM_OLD)
 
 
 def objects(story: Story) -> dict[str, bytes]:

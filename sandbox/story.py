@@ -61,6 +61,7 @@ class Story:
         self._redrive()
         self._balance(digests)
         second_thoughts.tell_approval(self)
+        second_thoughts.tell_restore(self)
         return not self.wrong
 
     def _seed(self, digests: Digests) -> None:

@@ -9,6 +9,7 @@ from s3_retention.core.durations import format_duration, parse_duration
 from s3_retention.core.policy import AgeFrom, RetentionPolicy, policy_schema
 from s3_retention.errors import S3RetentionError
 from s3_retention.policy_files import overlaps, read_policy_files, read_policy_paths
+from s3_retention.shell import ask
 
 # plugins/s3_retention/__main__.py: include/ lies beside plugins/.
 POLICY_FOLDER = Path(__file__).resolve().parents[2] / "include" / "policies"
@@ -104,6 +105,10 @@ def migrate(
     except S3RetentionError as error:
         _fail(str(error))
     typer.echo("the ledger schema is up to date")
+
+
+for question in (ask.explain, ask.status, ask.report):
+    app.command()(question)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
         "text",
         (
             "acted_by aws_conn_id bucket claimed_by dag_id decided_by decision endpoint etag_condition code "
-            "flagged_by interval_key name note policy policy_version prefix reason rules_hash run_id scope state "
+            "flagged_by interval_key key name note policy policy_version prefix reason rules_hash run_id scope state "
             "stopped_class stopped_message task_id tenant timetable versioning"
         ),
     ),

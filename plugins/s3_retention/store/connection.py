@@ -24,8 +24,10 @@ _CONFLICT = ("40", "55P03")
 """Deadlocks, serialization failures, and a lock that was not to be had."""
 
 
-def connect(conninfo: str) -> Connection:
+def connect(conninfo: str, *, is_read_only: bool = False) -> Connection:
     """Open a connection whose rows are dicts and whose times are UTC; the caller closes it.
+
+    With ``is_read_only`` the ledger refuses whatever would change it.
 
     Raises ``LedgerUnavailableError``. The message carries no credential.
     """
@@ -38,6 +40,8 @@ def connect(conninfo: str) -> Connection:
         conn.execute(
             "SELECT set_config('idle_in_transaction_session_timeout', %s, false)", [IDLE_IN_TRANSACTION]
         )
+        if is_read_only:
+            conn.execute("SET default_transaction_read_only TO on")
     except psycopg.Error:
         # Its words may hold a part of the password.
         raise LedgerUnavailableError(
