@@ -27,6 +27,7 @@ APPEND_ONLY = [
     "policy_versions",
     "watch_passes",
     "aborted_uploads",
+    "restores",
 ]
 TABLES = [*APPEND_ONLY, "watermarks", "intervals", "batches", "chunks", "keepers", "failures", "quarantine"]
 TABLES += ["schedules", "missed_intervals", "findings"]
