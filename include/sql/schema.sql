@@ -793,6 +793,44 @@ COMMENT ON COLUMN s3_retention.request_rates.reserved_at IS 'The turn that was g
 
 COMMENT ON COLUMN s3_retention.request_rates.next_at IS 'The turn that is given next, unless it has passed.';
 
+CREATE TABLE s3_retention.restores (
+    restore_id bigint NOT NULL,
+    interval_id bigint NOT NULL,
+    generation integer NOT NULL,
+    command_id bytea NOT NULL,
+    operation_id bytea NOT NULL,
+    bucket text NOT NULL,
+    key text NOT NULL COLLATE pg_catalog."C",
+    marker_version_id text,
+    outcome text NOT NULL,
+    failure_class text,
+    code text,
+    request_id text,
+    dag_id text NOT NULL,
+    run_id text NOT NULL,
+    acted_by text NOT NULL,
+    note text,
+    settled_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    CONSTRAINT restores_check CHECK (((outcome = 'failed'::text) = (failure_class IS NOT NULL))),
+    CONSTRAINT restores_check1 CHECK (((outcome <> 'restored'::text) OR (marker_version_id IS NOT NULL))),
+    CONSTRAINT restores_command_id_check CHECK ((length(command_id) = 32)),
+    CONSTRAINT restores_operation_id_check CHECK ((length(operation_id) = 32)),
+    CONSTRAINT restores_outcome_check CHECK ((outcome = ANY (ARRAY['restored'::text, 'already_restored'::text, 'newer_version'::text, 'marker_gone'::text, 'purged'::text, 'bucket_unversioned'::text, 'null_marker'::text, 'no_marker_recorded'::text, 'failed'::text])))
+);
+
+COMMENT ON TABLE s3_retention.restores IS 'What a restore did about each ledger entry that it selected. An entry is restored once. Append-only.';
+
+COMMENT ON COLUMN s3_retention.restores.marker_version_id IS 'The delete marker that the ledger entry had recorded.';
+
+ALTER TABLE s3_retention.restores ALTER COLUMN restore_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME s3_retention.restores_restore_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE s3_retention.run_reports (
     report_id bigint NOT NULL,
     dag_id text NOT NULL,
@@ -1016,6 +1054,12 @@ ALTER TABLE ONLY s3_retention.replays
 ALTER TABLE ONLY s3_retention.request_rates
     ADD CONSTRAINT request_rates_pkey PRIMARY KEY (endpoint, bucket, prefix);
 
+ALTER TABLE ONLY s3_retention.restores
+    ADD CONSTRAINT restores_pkey PRIMARY KEY (restore_id);
+
+ALTER TABLE ONLY s3_retention.restores
+    ADD CONSTRAINT restores_run_id_dag_id_interval_id_generation_command_id_ou_key UNIQUE (run_id, dag_id, interval_id, generation, command_id, outcome);
+
 ALTER TABLE ONLY s3_retention.run_reports
     ADD CONSTRAINT run_reports_pkey PRIMARY KEY (report_id);
 
@@ -1073,6 +1117,8 @@ CREATE INDEX quarantine_redrive ON s3_retention.quarantine USING btree (redrive_
 
 CREATE UNIQUE INDEX replays_one_unfinished ON s3_retention.replays USING btree (interval_id) WHERE (state <> 'completed'::text);
 
+CREATE UNIQUE INDEX restores_once ON s3_retention.restores USING btree (interval_id, generation, command_id) WHERE (outcome = 'restored'::text);
+
 CREATE INDEX run_reports_policy ON s3_retention.run_reports USING btree (policy, report_id) WHERE (interval_id IS NOT NULL);
 
 CREATE INDEX run_reports_run ON s3_retention.run_reports USING btree (run_id, dag_id);
@@ -1122,6 +1168,10 @@ CREATE TRIGGER quarantine_events_append_only BEFORE DELETE OR UPDATE ON s3_reten
 CREATE TRIGGER quarantine_events_not_truncated BEFORE TRUNCATE ON s3_retention.quarantine_events FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER replays_keep_their_version BEFORE UPDATE OF policy_version ON s3_retention.replays FOR EACH ROW WHEN (((old.state <> 'claimed'::text) AND (new.policy_version <> old.policy_version))) EXECUTE FUNCTION s3_retention.refuse_other_version();
+
+CREATE TRIGGER restores_append_only BEFORE DELETE OR UPDATE ON s3_retention.restores FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER restores_not_truncated BEFORE TRUNCATE ON s3_retention.restores FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER run_reports_append_only BEFORE DELETE OR UPDATE ON s3_retention.run_reports FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
@@ -1422,6 +1472,9 @@ GRANT UPDATE(next_at) ON TABLE s3_retention.request_rates TO s3_retention_writer
 GRANT UPDATE(adjusted_at) ON TABLE s3_retention.request_rates TO s3_retention_writer;
 
 GRANT UPDATE(slowed_at) ON TABLE s3_retention.request_rates TO s3_retention_writer;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.restores TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.restores TO s3_retention_reader;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.run_reports TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.run_reports TO s3_retention_reader;

@@ -74,6 +74,14 @@ class LeverError(S3RetentionError):
     """The form cannot be used; nothing was changed."""
 
 
+class RestoreRefusedError(S3RetentionError):
+    """The form cannot be used; nothing was restored."""
+
+
+class RestoreFailedError(S3RetentionError):
+    """Some objects could not be brought back; the others were."""
+
+
 class NotPlannedError(S3RetentionError):
     """The interval has no plan, so nothing was deleted; the next run scans it again."""
 

@@ -23,7 +23,8 @@ class Settings:
     ``ledger_conn_id``: the Airflow connection to the ledger database. ``policies_dir``: the folder of policy
     files. ``min_retention``: the floor under every retention. ``task_retries`` and ``task_retry_delay``: how
     often, and after how long, Airflow runs a failed task again. ``on_finding``: the notifier class that each new
-    finding is handed to, as ``module.Class``; None for none.
+    finding is handed to, as ``module.Class``; None for none. ``restore_aws_conn_id``: the Airflow connection by which
+    deleted objects are brought back; None where the form of a restore must name it.
     """
 
     ledger_conn_id: str
@@ -32,6 +33,7 @@ class Settings:
     task_retries: int
     task_retry_delay: timedelta
     on_finding: str | None = None
+    restore_aws_conn_id: str | None = None
 
 
 def read_settings(get: Callable[[str], str | None], *, airflow_home: Path) -> Settings:
@@ -46,6 +48,7 @@ def read_settings(get: Callable[[str], str | None], *, airflow_home: Path) -> Se
         task_retries=_count(get, "task_retries", "2"),
         task_retry_delay=_duration(get, "task_retry_delay", "30s"),
         on_finding=_class_path(get, "on_finding"),
+        restore_aws_conn_id=get("restore_aws_conn_id") or None,
     )
 
 

@@ -91,6 +91,7 @@ def test_a_dag_file_holds_flow_only(file: Path) -> None:
         "s3_retention.runtime.holding",
         "s3_retention.runtime.redrive_form",
         "s3_retention.runtime.redriving",
+        "s3_retention.runtime.restoring",
         "s3_retention.runtime.tasks",
         "s3_retention.runtime.watching",
         "s3_retention.core.policy.RetentionPolicy",
@@ -105,6 +106,7 @@ def test_the_shipped_dags_read_without_errors(shipped: dict[str, Any]) -> None:
         "s3_retention_cleanup__weekly_digests",
         "s3_retention_hold",
         "s3_retention_redrive",
+        "s3_retention_restore",
         "s3_retention_watch",
     }
 

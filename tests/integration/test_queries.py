@@ -34,8 +34,8 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
         "text",
         (
             "acted_by aws_conn_id bucket claimed_by dag_id decided_by decision endpoint etag_condition code "
-            "flagged_by interval_key key name note policy policy_version prefix reason rules_hash run_id scope state "
-            "stopped_class stopped_message task_id tenant timetable versioning"
+            "flagged_by interval_key key name note only_bucket only_prefix policy policy_version prefix reason "
+            "rules_hash run_id scope state stopped_class stopped_message task_id tenant timetable versioning"
         ),
     ),
     (
@@ -43,14 +43,15 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
         (
             "after_id batch_id batch_number chunk_id chunk_size chunks_per_batch fence finding_id generation hold_id "
             "interval_id keep_latest map_index max_batches max_commands max_rows num_bytes num_commands num_discovered "
-            "num_drained num_keys num_remaining num_scanned num_stragglers try_number"
+            "num_drained num_keys num_remaining num_scanned num_stragglers try_number "
+            "after_generation after_interval_id only_interval_id"
         ),
     ),
     (
         NOW,
         (
             "deadline_at due_at ends_at interval_ends_at interval_starts_at last_tick_at next_due_at due_from now "
-            "start_at starts_at unclaimed_since"
+            "start_at starts_at unclaimed_since deleted_before deleted_from"
         ),
     ),
     (True, "are_distinct is_balanced is_whole"),
@@ -65,6 +66,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     ([timedelta(0)], "safety_delays"),
     ([NOW], "befores due_ats initiated_ats last_modified_ats not_befores"),
     ([b"x" * 32], "command_ids operation_ids"),
+    (b"x" * 32, "after_command_id"),
     (b"x" * 64, "ids"),
     ("{1,0}", "answers"),
     (

@@ -27,6 +27,7 @@ APPEND_ONLY = [
     "policy_versions",
     "watch_passes",
     "aborted_uploads",
+    "restores",
 ]
 TABLES = [*APPEND_ONLY, "watermarks", "intervals", "batches", "chunks", "keepers", "failures", "quarantine"]
 TABLES += ["schedules", "missed_intervals", "findings"]
@@ -152,6 +153,11 @@ def used(world: World) -> World:
         "INSERT INTO s3_retention.aborted_uploads "
         "(bucket, upload_id, policy, interval_id, dag_id, run_id, key, initiated_at, outcome) "
         "SELECT 'b', 'u', policy, interval_id, 'd', 'r', 'k', starts_at, 'aborted' FROM s3_retention.intervals"
+    )
+    world.conn.execute(
+        "INSERT INTO s3_retention.restores (interval_id, generation, command_id, operation_id, bucket, key, outcome, "
+        "dag_id, run_id, acted_by) SELECT interval_id, generation, command_id, operation_id, bucket, key, 'purged', "
+        "'d', 'r', 'ann' FROM s3_retention.ledger_entries"
     )
     world.conn.commit()
     return world

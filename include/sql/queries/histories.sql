@@ -62,6 +62,22 @@ INNER JOIN s3_retention.intervals ON parked.interval_id = intervals.interval_id
 WHERE parked.bucket = %(bucket)s AND parked.key = %(key)s
 UNION ALL
 SELECT
+    restores.settled_at AS happened_at,
+    CASE restores.outcome WHEN 'restored' THEN 'restored' ELSE 'not restored' END AS event,
+    concat_ws(
+        ', ', nullif(restores.outcome, 'restored'), restores.code, 'marker ' || restores.marker_version_id,
+        restores.note
+    ) AS detail,
+    intervals.policy,
+    intervals.interval_key,
+    restores.dag_id || '/' || restores.run_id AS run,
+    restores.acted_by,
+    encode(restores.operation_id, 'hex') AS operation_id
+FROM s3_retention.restores
+INNER JOIN s3_retention.intervals ON restores.interval_id = intervals.interval_id
+WHERE restores.bucket = %(bucket)s AND restores.key = %(key)s
+UNION ALL
+SELECT
     moment.happened_at,
     moment.event,
     concat_ws(', ', 'hold ' || holds.hold_id || ' of scope ' || holds.scope, moment.reason) AS detail,

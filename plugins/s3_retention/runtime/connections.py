@@ -81,26 +81,47 @@ def open_store(policy: RetentionPolicy) -> S3Gateway:
 
     The connection's own ``config_kwargs`` (path style, proxies) are kept.
     """
+    from s3_retention.core.policy_batch import Checksum
+    from s3_retention.s3.checksums import send_md5
+
+    gateway = _open_gateway(
+        policy.source.aws_conn_id, f"the store of policy {policy.name}", parallel=policy.batch.parallel
+    )
+    if policy.batch.checksum is Checksum.MD5:
+        send_md5(gateway.client)
+    return gateway
+
+
+def open_restored_store(conn_id: str | None, *, parallel: int) -> S3Gateway:
+    """Make the gateway by which markers are removed, under an identity that may; None: that of the settings.
+
+    Raises ``SettingsError`` where neither names a connection, or it is not there.
+    """
+    named = conn_id or settings().restore_aws_conn_id
+    if named is None:
+        raise SettingsError(
+            "aws_conn_id is empty, and [s3_retention] restore_aws_conn_id is not set: name the Airflow connection "
+            "whose identity may remove delete markers (docs/deploy.md)"
+        )
+    return _open_gateway(named, "the store of a restore", parallel=parallel)
+
+
+def _open_gateway(conn_id: str, purpose: str, *, parallel: int) -> S3Gateway:
     from airflow.providers.amazon.aws.hooks.s3 import S3Hook
     from botocore.config import Config
 
-    from s3_retention.core.policy_batch import Checksum
-    from s3_retention.s3.checksums import send_md5
     from s3_retention.s3.gateway import S3Gateway
 
-    conn_id = policy.source.aws_conn_id
     # Without this, the hook would go on with whatever identity the machine has.
-    _get_connection(conn_id, f"the store of policy {policy.name}")
+    _get_connection(conn_id, purpose)
     config = Config(
-        max_pool_connections=policy.batch.parallel + 2,
+        max_pool_connections=parallel + 2,
         connect_timeout=CONNECT_TIMEOUT_SECONDS,
         read_timeout=READ_TIMEOUT_SECONDS,
         retries={"mode": "standard", "total_max_attempts": BOTOCORE_ATTEMPTS},
     )
     theirs = S3Hook(aws_conn_id=conn_id).conn_config.botocore_config
     client = S3Hook(aws_conn_id=conn_id, config=config.merge(theirs) if theirs else config).get_conn()
-    if policy.batch.checksum is Checksum.MD5:
-        send_md5(client)
     return S3Gateway(client)
 
 

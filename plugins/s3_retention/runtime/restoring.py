@@ -1,0 +1,67 @@
+"""The task body of the restore DAG: what it selects, what it brings back, and what it says of the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from s3_retention import errors
+from s3_retention.core.restore_form import parse_restore_form
+from s3_retention.runtime.connections import open_ledger, open_restored_store
+from s3_retention.runtime.context import holder, triggering_user
+from s3_retention.runtime.failing import airflow_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+log = structlog.get_logger("s3_retention")
+
+
+def restore_objects(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Restore what the form selects, or say what would be restored; counts by outcome.
+
+    Fails when an object could not be looked at, or its marker not removed: the others are back.
+    """
+    from s3_retention.steps import restore
+
+    with airflow_errors():
+        form = parse_restore_form(params)
+        gateway = open_restored_store(params.get("aws_conn_id"), parallel=restore.PARALLEL)
+        with open_ledger() as conn:
+            result = restore.run(conn, gateway, form, holder(), acted_by=triggering_user())
+        for one in result.sample:
+            deleted = one.deleted
+            log.info(
+                "would be" if form.is_dry_run else "is",
+                outcome=one.kind.value,
+                object=str(deleted.facts.ref),
+                operation_id=deleted.operation_id.hex(),
+                marker=deleted.marker_version_id,
+            )
+        log.info("restore", dry_run=form.is_dry_run, **result.num_by_kind)
+        if result.is_limited:
+            log.warning(
+                "max_objects is reached: there may be more that is selected", max_objects=form.max_objects
+            )
+        if result.num_by_kind.get("restored"):
+            log.warning(
+                "WHAT IS RESTORED IS DUE AGAIN: the next interval deletes it once more, unless a legal hold is placed "
+                "on it (s3_retention_hold) or the policy is changed",
+                num_objects=result.num_by_kind["restored"],
+            )
+        if result.num_failed:
+            raise errors.RestoreFailedError(_failed(result))
+    return {"dry_run": form.is_dry_run, **result.num_by_kind}
+
+
+def _failed(result: Any) -> str:
+    what = f"{result.num_failed} objects could not be brought back; the others were dealt with"
+    first = result.first_failed
+    if first is None:
+        return f"{what}; s3_retention.restores says why"
+    failure = first.failure
+    return (
+        f"{what}; the first of them {str(first.deleted.facts.ref)!r}: {failure.kind.value} "
+        f"({failure.code or 'no code'}); correct the cause and trigger the same restore again"
+    )
