@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from s3_retention.core.condition import Guard
     from s3_retention.core.objects import ObjectFacts
     from s3_retention.core.outcome import Outcome
     from s3_retention.store.batches import DealtBatch
@@ -66,10 +65,10 @@ class Faulty(AroundGateway):
     reached: threading.Event = field(default_factory=threading.Event)
     go_on: threading.Event | None = None
 
-    def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard) -> list[Outcome]:
+    def delete_chunk(self, targets: Sequence[ObjectFacts], **how: Any) -> list[Outcome]:
         if self.crash_before:
             raise CrashError
-        outcomes: list[Outcome] = self.real.delete_chunk(targets, guard=guard)
+        outcomes: list[Outcome] = self.real.delete_chunk(targets, **how)
         if self.crash_after:
             raise CrashError
         self.reached.set()

@@ -28,7 +28,6 @@ from tests.fakes import AroundGateway
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from s3_retention.core.condition import Guard
     from s3_retention.core.objects import ObjectFacts
     from s3_retention.core.outcome import Outcome
     from s3_retention.steps.claim import ClaimResult
@@ -177,8 +176,8 @@ class Overtaken(AroundGateway):
 
     meanwhile: Any
 
-    def delete_chunk(self, targets: Sequence[ObjectFacts], *, guard: Guard) -> list[Outcome]:
-        outcomes = self.real.delete_chunk(targets, guard=guard)
+    def delete_chunk(self, targets: Sequence[ObjectFacts], **how: Any) -> list[Outcome]:
+        outcomes = self.real.delete_chunk(targets, **how)
         self.meanwhile()
         return outcomes
 
