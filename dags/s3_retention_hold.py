@@ -43,7 +43,13 @@ with DAG(
             title="Reason",
             description="Why, in a sentence: it is kept with the act.",
         ),
-        "bucket": Param(None, type=["null", "string"], title="Bucket", description="To place a hold."),
+        "bucket": Param(
+            None,
+            type=["null", "string"],
+            pattern=r"^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?$",
+            title="Bucket",
+            description="To place a hold: the name alone, without s3://.",
+        ),
         "scope": Param(
             "key",
             enum=["key", "prefix", "bucket"],
@@ -61,8 +67,10 @@ with DAG(
             None,
             type=["null", "string"],
             format="date-time",
+            # A format alone is a word to the browser: the API lets everything through.
+            pattern=r"^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$",
             title="Ends at",
-            description="Until when the hold is in force; empty: until it is lifted.",
+            description="With its zone, as 2027-01-31T00:00:00Z; empty: until the hold is lifted.",
         ),
         "hold_id": Param(
             None,

@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.xdist_group("logins"), pytest.mark.timeout(300)]
 
 CLEANUP = "s3_retention_cleanup__guarded"
 REDRIVE = "s3_retention_redrive"
+HOLD = "s3_retention_hold"
 BUCKET = "guarded"
 KEY = "data/2026-01-01/0.bin"
 POLICY = """
@@ -122,3 +123,102 @@ def test_a_viewer_lets_no_run_begin_again_and_the_ledger_names_the_admin_who_sta
     pause = guarded.airflow.request("PATCH", f"/dags/{REDRIVE}", user=VIEWER, json={"is_paused": True})
     assert pause.status_code == 403
     assert ask(guarded, acts) == [("redriven", ADMIN, run_id)]
+
+
+@pytest.fixture(scope="module")
+def levers(guarded: Stack) -> Stack:
+    guarded.airflow.wait_for_dag(HOLD)
+    guarded.airflow.unpause(HOLD)
+    return guarded
+
+
+def pull(levers: Stack, conf: dict[str, Any], *, expect: str = "success") -> str:
+    run_id = levers.airflow.trigger(HOLD, conf)
+    assert levers.airflow.wait_for_run(HOLD, run_id) == expect
+    return run_id
+
+
+GOOD: dict[str, Any] = {
+    "action": "place",
+    "reason": "a court order",
+    "bucket": BUCKET,
+    "scope": "prefix",
+    "name": "held/",
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("action", "erase"),
+        ("action", None),
+        ("reason", ""),
+        ("reason", " \n"),
+        ("reason", None),
+        ("bucket", 3),
+        ("bucket", "s3://guarded/data"),
+        ("bucket", "Not A Bucket"),
+        ("scope", "folder"),
+        ("name", "k" * 1025),
+        ("name", ["held/"]),
+        ("ends_at", "tomorrow"),
+        ("ends_at", 20270131),
+        ("hold_id", 0),
+        ("hold_id", "one"),
+        ("policy", "Weekly Digests"),
+        ("policy", ["guarded"]),
+    ],
+)
+def test_each_field_of_the_hold_form_refuses_bad_input_and_names_itself(
+    levers: Stack, field: str, value: Any
+) -> None:
+    before = levers.airflow.dag_runs(HOLD)
+    body = {"logical_date": None, "conf": GOOD | {field: value}}
+    answer = levers.airflow.request("POST", f"/dags/{HOLD}/dagRuns", json=body)
+    assert answer.status_code == 400
+    assert field in answer.text
+    assert levers.airflow.dag_runs(HOLD) == before
+
+
+def test_a_viewer_pulls_no_lever(levers: Stack) -> None:
+    for conf in (GOOD, {"action": "stop", "reason": "mischief"}):
+        body = {"logical_date": None, "conf": conf}
+        answer = levers.airflow.request("POST", f"/dags/{HOLD}/dagRuns", user=VIEWER, json=body)
+        assert answer.status_code == 403
+    assert ask(levers, "SELECT count(*) FROM s3_retention.kill_switches") == [(0,)]
+
+
+def test_each_lever_records_the_admin_who_pulled_it_once_however_often_its_run_is_cleared(
+    levers: Stack,
+) -> None:
+    placed = pull(levers, GOOD)
+    for _ in range(2):
+        levers.airflow.clear(HOLD, placed)
+        levers.airflow.wait_for_run(HOLD, placed, expect="success")
+    holds = "SELECT placed_by, run_id, lifted_by, lift_reason FROM s3_retention.legal_holds"
+    assert ask(levers, holds) == [(ADMIN, placed, None, None)]
+    ((hold_id,),) = ask(levers, "SELECT hold_id FROM s3_retention.legal_holds")
+    lift = pull(levers, {"action": "lift", "reason": "settled", "hold_id": hold_id})
+    levers.airflow.clear(HOLD, lift)
+    levers.airflow.wait_for_run(HOLD, lift, expect="success")
+    assert ask(levers, holds) == [(ADMIN, placed, ADMIN, "settled")]
+
+    stopped = pull(levers, {"action": "stop", "reason": "look first", "policy": "guarded"})
+    pull(levers, {"action": "resume", "reason": "looked", "policy": "guarded"})
+    # A run that is cleared after its switch was lifted sets none again.
+    levers.airflow.clear(HOLD, stopped)
+    levers.airflow.wait_for_run(HOLD, stopped, expect="success")
+    assert ask(levers, "SELECT policy, set_by, run_id, lifted_by FROM s3_retention.kill_switches") == [
+        ("guarded", ADMIN, stopped, ADMIN)
+    ]
+
+
+def test_what_the_form_cannot_know_is_refused_by_the_step_with_the_fix(levers: Stack) -> None:
+    refused: dict[str, dict[str, Any]] = {
+        "hold_id = 4711: there is no such hold": {"action": "lift", "reason": "settled", "hold_id": 4711},
+        "ends_at = '2020-01-01T00:00:00+00:00' has passed": GOOD | {"ends_at": "2020-01-01T00:00:00Z"},
+        "policy are not for action = place": GOOD | {"policy": "guarded"},
+    }
+    for said, conf in refused.items():
+        run_id = pull(levers, conf, expect="failed")
+        assert said in levers.airflow.task_log(HOLD, run_id, "pull_lever")

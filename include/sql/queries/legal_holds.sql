@@ -32,22 +32,32 @@ FROM s3_retention.legal_holds
 WHERE legal_holds.hold_id = %(hold_id)s;
 
 -- name: list_held
--- The places, from 1, of those of these objects that a hold is in force on.
+-- The places, from 1, of those of these objects that a hold is in force on: by the whole key, and by its
+-- beginning of each length that a held prefix has; a bucket's is 0.
+WITH held_lengths AS MATERIALIZED (
+    SELECT DISTINCT length(active_holds.name) AS num_characters
+    FROM s3_retention.active_holds
+    WHERE active_holds.scope <> 'key'
+)
+
 SELECT wanted.place
 FROM unnest(%(buckets)s::text[], %(keys)s::text[]) WITH ORDINALITY AS wanted (bucket, key, place)
 WHERE
-    EXISTS (
-        SELECT 1 FROM s3_retention.active_holds
-        WHERE
-            active_holds.bucket = wanted.bucket
-            AND active_holds.scope = 'key'
-            AND active_holds.name = wanted.key COLLATE "C"
+    (wanted.bucket, wanted.key COLLATE "C") IN (
+        SELECT
+            active_holds.bucket,
+            active_holds.name
+        FROM s3_retention.active_holds
+        WHERE active_holds.scope = 'key'
     )
     OR EXISTS (
-        SELECT 1 FROM s3_retention.active_holds
-        WHERE
-            active_holds.bucket = wanted.bucket
-            AND active_holds.scope <> 'key'
-            AND starts_with(wanted.key, active_holds.name)
+        SELECT 1 FROM held_lengths
+        WHERE (wanted.bucket, left(wanted.key, held_lengths.num_characters) COLLATE "C") IN (
+            SELECT
+                active_holds.bucket,
+                active_holds.name
+            FROM s3_retention.active_holds
+            WHERE active_holds.scope <> 'key'
+        )
     )
 ORDER BY wanted.place;

@@ -112,7 +112,8 @@ TRUNCATE plan_decisions;
 -- so do a legal hold and an open command of another plan. A version is known by its id: to lock it changes
 -- its time on some stores. Only a replay has a lower bound, and earlier plans
 -- of its interval: what one of them has settled is not repeated. Whether any is parked or held at all is
--- asked once, and not for each candidate.
+-- asked once, and not for each candidate; which hold covers it is asked of hash tables, by the whole key and
+-- by its beginning of each length that a held prefix has: a bucket's is 0.
 WITH known AS MATERIALIZED (
     SELECT
         exists(
@@ -121,6 +122,12 @@ WITH known AS MATERIALIZED (
         ) AS are_parked,
         exists(SELECT 1 FROM s3_retention.active_holds) AS are_on_hold,
         exists(SELECT 1 FROM plan_open_commands) AS are_held
+),
+
+held_lengths AS MATERIALIZED (
+    SELECT DISTINCT length(active_holds.name) AS num_characters
+    FROM s3_retention.active_holds
+    WHERE active_holds.scope <> 'key'
 )
 
 INSERT INTO plan_decisions (
@@ -142,16 +149,22 @@ SELECT
         WHEN %(due_from)s::timestamptz IS NOT NULL AND ranked.due_at >= %(ends_at)s THEN 'outside_interval'
         WHEN ranked.due_at >= %(ends_at)s THEN 'not_due'
         WHEN (SELECT known.are_on_hold FROM known) AND (
-            EXISTS (
-                SELECT 1 FROM s3_retention.active_holds AS hold
-                WHERE hold.bucket = ranked.bucket AND hold.scope = 'key' AND hold.name = ranked.key
+            (ranked.bucket, ranked.key) IN (
+                SELECT
+                    hold.bucket,
+                    hold.name
+                FROM s3_retention.active_holds AS hold
+                WHERE hold.scope = 'key'
             )
             OR EXISTS (
-                SELECT 1 FROM s3_retention.active_holds AS hold
-                WHERE
-                    hold.bucket = ranked.bucket
-                    AND hold.scope <> 'key'
-                    AND starts_with(ranked.key, hold.name)
+                SELECT 1 FROM held_lengths
+                WHERE (ranked.bucket, left(ranked.key, held_lengths.num_characters)) IN (
+                    SELECT
+                        hold.bucket,
+                        hold.name
+                    FROM s3_retention.active_holds AS hold
+                    WHERE hold.scope <> 'key'
+                )
             )
         ) THEN 'held'
         WHEN (SELECT known.are_parked FROM known) AND EXISTS (
