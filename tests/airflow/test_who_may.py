@@ -68,7 +68,7 @@ def ask(guarded: Stack, statement: str) -> list[tuple[Any, ...]]:
 
 
 def start(guarded: Stack, dag_id: str, user: str) -> httpx.Response:
-    body: dict[str, Any] = {"logical_date": None, "conf": {}}
+    body: dict[str, Any] = {"logical_date": None, "conf": {"dry_run": False} if dag_id == REDRIVE else {}}
     return guarded.airflow.request("POST", f"/dags/{dag_id}/dagRuns", user=user, json=body)
 
 
