@@ -884,6 +884,41 @@ COMMENT ON COLUMN s3_retention.schedules.series_started_at IS 'Since when this t
 
 COMMENT ON COLUMN s3_retention.schedules.last_tick_at IS 'run_after of the last tick that ran or was flagged; the start of the series before there is one.';
 
+CREATE TABLE s3_retention.simulations (
+    simulation_id bigint NOT NULL,
+    policy text NOT NULL,
+    policy_version text NOT NULL,
+    rules_hash text NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    num_scanned bigint NOT NULL,
+    num_due bigint NOT NULL,
+    num_bytes numeric NOT NULL,
+    plan_hash bytea NOT NULL,
+    detail jsonb NOT NULL,
+    dag_id text NOT NULL,
+    run_id text NOT NULL,
+    simulated_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    CONSTRAINT simulations_num_bytes_check CHECK ((num_bytes >= (0)::numeric)),
+    CONSTRAINT simulations_num_due_check CHECK ((num_due >= 0)),
+    CONSTRAINT simulations_num_scanned_check CHECK ((num_scanned >= 0)),
+    CONSTRAINT simulations_plan_hash_check CHECK ((length(plan_hash) = 32))
+);
+
+COMMENT ON TABLE s3_retention.simulations IS 'What runs in mode simulate have found: one row each, of which no command came. Append-only.';
+
+COMMENT ON COLUMN s3_retention.simulations.plan_hash IS 'As plan_hash of the plan that an enforced run would have stored of the same objects.';
+
+COMMENT ON COLUMN s3_retention.simulations.detail IS 'Objects and bytes per reason and prefix, a sample, groups of a single object, limits that are exceeded.';
+
+ALTER TABLE s3_retention.simulations ALTER COLUMN simulation_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME s3_retention.simulations_simulation_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE s3_retention.store_probes (
     endpoint text NOT NULL,
     aws_conn_id text NOT NULL,
@@ -1066,6 +1101,9 @@ ALTER TABLE ONLY s3_retention.run_reports
 ALTER TABLE ONLY s3_retention.schedules
     ADD CONSTRAINT schedules_pkey PRIMARY KEY (policy);
 
+ALTER TABLE ONLY s3_retention.simulations
+    ADD CONSTRAINT simulations_pkey PRIMARY KEY (simulation_id);
+
 ALTER TABLE ONLY s3_retention.store_probes
     ADD CONSTRAINT store_probes_pkey PRIMARY KEY (endpoint, aws_conn_id, bucket, versioning);
 
@@ -1123,6 +1161,8 @@ CREATE INDEX run_reports_policy ON s3_retention.run_reports USING btree (policy,
 
 CREATE INDEX run_reports_run ON s3_retention.run_reports USING btree (run_id, dag_id);
 
+CREATE INDEX simulations_policy ON s3_retention.simulations USING btree (policy, simulation_id);
+
 CREATE INDEX watch_passes_time ON s3_retention.watch_passes USING btree (passed_at);
 
 CREATE TRIGGER aborted_uploads_append_only BEFORE DELETE OR UPDATE ON s3_retention.aborted_uploads FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
@@ -1176,6 +1216,10 @@ CREATE TRIGGER restores_not_truncated BEFORE TRUNCATE ON s3_retention.restores F
 CREATE TRIGGER run_reports_append_only BEFORE DELETE OR UPDATE ON s3_retention.run_reports FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER run_reports_not_truncated BEFORE TRUNCATE ON s3_retention.run_reports FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER simulations_append_only BEFORE DELETE OR UPDATE ON s3_retention.simulations FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER simulations_not_truncated BEFORE TRUNCATE ON s3_retention.simulations FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER watch_passes_append_only BEFORE DELETE OR UPDATE ON s3_retention.watch_passes FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
@@ -1495,6 +1539,9 @@ GRANT UPDATE(last_interval_starts_at) ON TABLE s3_retention.schedules TO s3_rete
 GRANT UPDATE(last_interval_ends_at) ON TABLE s3_retention.schedules TO s3_retention_writer;
 
 GRANT UPDATE(updated_at) ON TABLE s3_retention.schedules TO s3_retention_writer;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.simulations TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.simulations TO s3_retention_reader;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.store_probes TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.store_probes TO s3_retention_reader;

@@ -107,7 +107,7 @@ def migrate(
     typer.echo("the ledger schema is up to date")
 
 
-for question in (ask.explain, ask.status, ask.report):
+for question in (ask.explain, ask.status, ask.report, ask.simulated):
     app.command()(question)
 
 

@@ -230,6 +230,7 @@ NO_SEAM = {
     "plan_canary.insert_canary": "as plan_candidates.insert_chunks, in the same transaction",
     "batches.renew_batch": "lengthens a lease and nothing else, when a third of it has gone by",
     "request_rates.slow_down": "in the settle of a throttled answer; a rate that is lost with it is halved at the next",
+    "simulations.insert_simulation": "all that a simulation writes, in one statement",
     "quarantine.waive_rows": "all that a waiver writes, in one statement, found again by a run that is cleared",
     "legal_holds.insert_hold": "all that a run of the hold DAG does, and found again by one that is cleared",
     "legal_holds.lift_hold": "as above",

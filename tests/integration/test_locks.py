@@ -12,8 +12,8 @@ from s3_retention.core.condition import Guard
 from s3_retention.core.outcome import FailureClass, Final
 from s3_retention.errors import PlanRefusedError
 from s3_retention.s3.gateway import S3Gateway
-from s3_retention.steps import plan
-from tests.factories import NO_WAIT, Timeless
+from s3_retention.steps import simulate
+from tests.factories import NO_WAIT, Timeless, holder
 from tests.fakes import faulty_gateway, refusal
 from tests.integration.versioned import (
     KEY,
@@ -210,7 +210,7 @@ def test_a_simulation_leaves_a_row_whose_lock_has_ended_as_it_was(locking: World
     locking.clean()
     locking.set_clock(AFTER)
     source = Timeless(locking.gateway, locking.bucket, "exports/")
-    assert plan.simulate(locking.conn, source, locking.policy).num_discovered == 1
+    assert simulate.run(locking.conn, source, locking.policy, holder("plan"))[0].num_discovered == 1
     assert versions_waiting(locking) == {first: "locked"}
     assert locking.rows("SELECT 1 FROM s3_retention.ledger_entries") == []
 

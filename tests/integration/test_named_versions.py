@@ -10,8 +10,8 @@ import pytest
 
 from s3_retention.core.outcome import Final
 from s3_retention.errors import BatchStoppedError, ListingRefusedError, PlanRefusedError
-from s3_retention.steps import delete, plan
-from tests.factories import BY_KEY_DATE, NO_WAIT, ODD_KEYS, Timeless
+from s3_retention.steps import delete, simulate
+from tests.factories import BY_KEY_DATE, NO_WAIT, ODD_KEYS, Timeless, holder
 from tests.fakes import faulty_gateway, one_after_another, refusal
 from tests.integration.versioned import (
     KEY,
@@ -361,7 +361,9 @@ def test_a_bucket_without_versions_is_refused_with_field_value_and_fix(world: Wo
         "or switch versioning on in the bucket; nothing was planned"
     )
     with pytest.raises(PlanRefusedError):
-        plan.simulate(world.conn, Timeless(world.gateway, world.bucket, "exports/"), named.policy)
+        simulate.run(
+            world.conn, Timeless(world.gateway, world.bucket, "exports/"), named.policy, holder("plan")
+        )
     assert world.keys() == {KEY}
 
 
@@ -388,7 +390,7 @@ def test_a_simulation_counts_the_versions_that_would_go_and_touches_none(version
     before = there(versioned)
     simulated = versioned.under(mode="simulate")
     source = Timeless(simulated.gateway, simulated.bucket, "exports/")
-    result = plan.simulate(simulated.conn, source, simulated.policy)
+    result = simulate.run(simulated.conn, source, simulated.policy, holder("plan"))[0]
     assert (result.num_scanned, result.num_discovered) == (3, 2)
     assert there(versioned) == before
     assert versioned.rows("SELECT 1 FROM s3_retention.chunks") == []

@@ -23,7 +23,7 @@ from s3_retention.errors import (
     PolicyChangedError,
 )
 from s3_retention.sources.s3_listing import S3Listing
-from s3_retention.steps import plan
+from s3_retention.steps import plan, simulate
 from s3_retention.steps.claim import ClaimStatus
 from s3_retention.steps.decide import PlanResult
 from s3_retention.store import chunks, intervals, plan_candidates
@@ -228,7 +228,7 @@ def test_the_future_begins_at_the_clock_of_the_scans_start(june: World) -> None:
 
 def test_a_simulation_knows_the_future_too(june: World) -> None:
     source = source_of(facts("exports/2026-04/a.json"), facts("exports/2062-04/a.json"))
-    simulated = plan.simulate(june.conn, source, june.under(keep=KEEP_LATEST).policy)
+    simulated = simulate.run(june.conn, source, june.under(keep=KEEP_LATEST).policy, holder("plan"))[0]
     assert simulated.num_kept_by_reason == {"kept_latest": 1, "date_in_future": 1}
 
 
@@ -343,8 +343,8 @@ def test_one_object_that_stays_is_enough(june: World) -> None:
 def test_a_simulation_refuses_the_same_and_writes_nothing(june: World) -> None:
     everything = source_of(facts("exports/2026-04/a.json"))
     with pytest.raises(PlanRefusedError):
-        plan.simulate(june.conn, everything, june.under(**REFUSING).policy)
-    assert plan.simulate(june.conn, everything, june.policy).num_discovered == 1
+        simulate.run(june.conn, everything, june.under(**REFUSING).policy, holder("plan"))
+    assert simulate.run(june.conn, everything, june.policy, holder("plan"))[0].num_discovered == 1
     for table in ("intervals", "watermarks", "policy_versions", "chunks", "batches"):
         assert june.value(f"SELECT count(*) FROM s3_retention.{table}") == 0  # noqa: S608
 

@@ -43,7 +43,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
         (
             "after_id batch_id batch_number chunk_id chunk_size chunks_per_batch fence finding_id generation hold_id "
             "interval_id keep_latest map_index max_batches max_commands max_rows num_bytes num_commands num_discovered "
-            "num_drained num_keys num_remaining num_scanned num_stragglers try_number "
+            "num_drained num_due num_keys num_remaining num_scanned num_stragglers try_number "
             "after_generation after_interval_id only_interval_id"
         ),
     ),
@@ -57,7 +57,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     (True, "are_distinct is_balanced is_whole"),
     (1.5, "first_rate free_rate max_rate min_rate step"),
     (timedelta(minutes=10), "heartbeat lease older_than rescue_after safety_delay valid_for"),
-    (Jsonb({}), "counts did num_kept_by_reason over_limits"),
+    (Jsonb({}), "detail counts did num_kept_by_reason over_limits"),
     (
         [1],
         "attempts earlier_generations finding_ids generations interval_ids max_redrives quarantine_ids sizes",
@@ -68,6 +68,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     ([b"x" * 32], "command_ids operation_ids"),
     (b"x" * 32, "after_command_id"),
     (b"x" * 64, "ids"),
+    (b"x" * 32, "plan_hash"),
     ("{1,0}", "answers"),
     (
         ["text"],

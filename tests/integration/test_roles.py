@@ -9,7 +9,10 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from s3_retention.core.holder import Holder
+from s3_retention.steps import simulate
 from sandbox.ledger import OWNER
+from tests.factories import Timeless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +31,7 @@ APPEND_ONLY = [
     "watch_passes",
     "aborted_uploads",
     "restores",
+    "simulations",
 ]
 TABLES = [*APPEND_ONLY, "watermarks", "intervals", "batches", "chunks", "keepers", "failures", "quarantine"]
 TABLES += ["schedules", "missed_intervals", "findings"]
@@ -159,7 +163,8 @@ def used(world: World) -> World:
         "dag_id, run_id, acted_by) SELECT interval_id, generation, command_id, operation_id, bucket, key, 'purged', "
         "'d', 'r', 'ann' FROM s3_retention.ledger_entries"
     )
-    world.conn.commit()
+    source = Timeless(world.gateway, world.bucket, "exports/")
+    simulate.run(world.conn, source, world.policy, Holder("d", "r", "plan_commands"))
     return world
 
 

@@ -14,9 +14,9 @@ from s3_retention.__main__ import app
 from s3_retention.core.holder import Holder
 from s3_retention.core.lever import PlaceHold, Scope, StopDeletes
 from s3_retention.errors import LedgerError
-from s3_retention.steps import hold
+from s3_retention.steps import hold, simulate
 from s3_retention.store.connection import connect
-from tests.factories import NAME, ODD_KEYS
+from tests.factories import NAME, ODD_KEYS, Timeless
 
 if TYPE_CHECKING:
     from typer.testing import Result
@@ -143,3 +143,14 @@ def test_a_question_changes_nothing_and_cannot(world: World, shell: Shell) -> No
         with refused:
             hold.run(conn, StopDeletes(None, "no"), Holder("d", "r", "t"), acted_by="ann")
     assert world.rows("SELECT * FROM s3_retention.ledger_entries") == before
+
+
+def test_simulated_shows_what_the_last_simulation_would_have_deleted(world: World, shell: Shell) -> None:
+    assert shell.run("simulated", NAME).exit_code == 1
+    world.put(A, "exports/2020-01/x.txt")
+    source = Timeless(world.gateway, world.bucket, "exports/")
+    simulate.run(world.conn, source, world.policy, Holder("d", "r", "plan_commands"))
+    (row,) = shell.json("simulated", NAME)
+    assert (row["num_due"], row["num_scanned"]) == (1, 2)
+    assert shell.run("simulated", NAME, "--csv").stdout.splitlines()[1].startswith("due,1,1,2020-02-01")
+    assert row["plan_hash"] in shell.run("simulated", NAME).stdout

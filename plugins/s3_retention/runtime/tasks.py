@@ -51,7 +51,7 @@ def claim_interval(policy_name: str) -> dict[str, Any]:
 
 def plan_commands(policy_name: str, claim: Mapping[str, Any]) -> bool:
     """Plan the claimed interval and deal it to this run; True where it is over a limit, and waits for an answer."""
-    from s3_retention.steps import plan
+    from s3_retention.steps import plan, simulate
 
     if claim["status"] not in (CLAIMED, SIMULATED):
         return False
@@ -60,7 +60,9 @@ def plan_commands(policy_name: str, claim: Mapping[str, Any]) -> bool:
         source = open_source(policy)
         with open_ledger() as conn:
             if claim["status"] == SIMULATED:
-                planned = plan.simulate(conn, source, policy)
+                planned, simulation = simulate.run(conn, source, policy, holder())
+                for line in str(simulation).splitlines():
+                    log.info(line)
             else:
                 planned = plan.run(
                     conn,

@@ -1,7 +1,9 @@
-"""``explain``, ``status`` and ``report``: questions to the ledger."""
+"""``explain``, ``status``, ``report`` and ``simulated``: questions to the ledger."""
 
 from __future__ import annotations
 
+import csv
+import sys
 from typing import Annotated
 
 import typer
@@ -75,3 +77,33 @@ def report(
     show(rows, ("reported_at", "run_id", "policy", "is_balanced", "counts"), as_json=as_json)
     if not all(row["is_balanced"] for row in rows):
         raise typer.Exit(Exit.NOT_GOOD)
+
+
+def simulated(
+    policy: Annotated[str, typer.Argument(help="The name of a policy.", show_default=False)],
+    conninfo: Conninfo,
+    as_json: AsJson = False,  # noqa: FBT002 - as above
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print objects and bytes per reason as CSV.")] = False,  # noqa: FBT002 - as above
+) -> None:
+    """Show what the last run of a policy in mode simulate would have deleted. Exit code 1: there is none."""
+    from s3_retention.store import simulations
+
+    with open_ledger(conninfo) as conn:
+        rows = simulations.list_newest(conn, policy=policy, max_rows=1)
+    if not rows:
+        fail(f"no run of policy {policy!r} in mode simulate is in the ledger", Exit.NOT_GOOD)
+    if as_json:
+        show(rows, (), as_json=True)
+        return
+    columns = ("reason", "num_objects", "num_bytes", "oldest_at", "newest_at")
+    if as_csv:
+        writer = csv.DictWriter(sys.stdout, columns)
+        writer.writeheader()
+        writer.writerows(rows[0]["detail"]["reasons"])
+        return
+    show(
+        rows,
+        ("simulated_at", "policy_version", "num_scanned", "num_due", "num_bytes", "plan_hash"),
+        as_json=False,
+    )
+    show(rows[0]["detail"]["reasons"], columns, as_json=False)

@@ -113,9 +113,7 @@ def store_commands(
     plan_candidates.supersede_ripe(conn, policy_version=policy.version, holder=holder)
     if policy.keeps_histories:
         plan_kept_keys.store(conn, interval_id=interval_id, generation=generation)
-    # A run is dealt at least one batch, so none may be over the limit of a run.
-    batch_size = min(policy.batch.size, policy.limits.max_commands_per_run)
-    chunk_size = min(MAX_CHUNK, batch_size)
+    batch_size, chunk_size = _batch_size_of(policy), chunk_size_of(policy)
     plan_candidates.store_plan(
         conn,
         policy=policy.name,
@@ -125,6 +123,16 @@ def store_commands(
         chunks_per_batch=batch_size // chunk_size,
         canary=canary,
     )
+
+
+def chunk_size_of(policy: RetentionPolicy) -> int:
+    """Give the most commands that a chunk of this policy holds."""
+    return min(MAX_CHUNK, _batch_size_of(policy))
+
+
+def _batch_size_of(policy: RetentionPolicy) -> int:
+    # A run is dealt at least one batch, so none may be over the limit of a run.
+    return min(policy.batch.size, policy.limits.max_commands_per_run)
 
 
 def _refuse_everything(policy: RetentionPolicy, result: PlanResult) -> None:

@@ -81,19 +81,6 @@ def run(
     return replace(_planned(conn, interval_id), batches=dealt, is_waiting=done is DealAction.WAIT)
 
 
-@collects_rarely()
-@takes_short_turns()
-def simulate(conn: Connection, source: CandidateSource, policy: RetentionPolicy) -> PlanResult:
-    """Decide everything as an enforced run would, and write nothing that outlives this session.
-
-    No interval is claimed, no watermark moves, and the rules may still change under the same version.
-    """
-    ends_at = watermarks.read_clock(conn) - policy.window.safety_delay
-    scanned = scan.run(conn, source, policy, lambda: None)
-    with transaction(conn):
-        return decide.run(conn, policy, scanned, Bounds(policy.start_at or BEGINNING, ends_at))
-
-
 def _store_plan(
     conn: Connection, policy: RetentionPolicy, holder: Holder, at: tuple[int, int], scanned: Scan
 ) -> PlanResult:

@@ -99,6 +99,13 @@ def count_decisions(conn: Connection, *, starts_at: datetime) -> list[Row]:
     return fetch_all(conn, _TABLE, "count_decisions", starts_at=starts_at)
 
 
+def cut(conn: Connection, *, chunk_size: int) -> None:
+    """Cut what is due into chunks, in a table of this session."""
+    for name in ("create_plan_chunks", "clear_plan_chunks"):
+        run(conn, _TABLE, name)
+    run(conn, _TABLE, "cut_chunks", chunk_size=chunk_size)
+
+
 def store_plan(
     conn: Connection,
     *,
@@ -111,9 +118,7 @@ def store_plan(
 ) -> None:
     """Write batches, chunks and keepers of everything that is due; its first ``canary`` commands go alone."""
     dealt = {"interval_id": interval_id, "generation": generation}
-    for name in ("create_plan_chunks", "clear_plan_chunks"):
-        run(conn, _TABLE, name)
-    run(conn, _TABLE, "cut_chunks", chunk_size=chunk_size)
+    cut(conn, chunk_size=chunk_size)
     if canary is not None:
         plan_canary.take(conn, canary)
     run(conn, _TABLE, "insert_batches", policy=policy, chunks_per_batch=chunks_per_batch, **dealt)

@@ -1,0 +1,97 @@
+"""A simulation decides as an enforced run does, writes nothing that acts, and says what would go and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from s3_retention.core.holder import Holder
+from s3_retention.core.lever import PlaceHold, Scope
+from s3_retention.steps import hold, simulate
+from tests.factories import CLEANUP, KEEP_LATEST, ODD_KEYS, Timeless
+
+if TYPE_CHECKING:
+    from s3_retention.core.simulation import Simulation
+    from tests.factories import World
+
+TABLES = (
+    "intervals", "watermarks", "batches", "chunks", "claims", "keepers", "ledger_entries", "quarantine",
+    "quarantine_events", "failures", "policy_versions", "run_reports", "approvals", "store_probes", "request_rates",
+)  # fmt: skip
+
+
+def simulated(world: World, run: str = "sim-1") -> Simulation:
+    source = Timeless(world.gateway, world.bucket, "exports/")
+    return simulate.run(world.conn, source, world.policy, Holder(CLEANUP, run, "plan_commands"))[1]
+
+
+def written(world: World) -> dict[str, list[dict[str, Any]]]:
+    return {table: world.rows(f"SELECT * FROM s3_retention.{table}") for table in TABLES}  # noqa: S608
+
+
+def reasons(simulation: Simulation) -> dict[str, int]:
+    return {one.reason: one.num_objects for one in simulation.reasons}
+
+
+def test_a_simulation_writes_nothing_but_itself(world: World) -> None:
+    world.put("exports/2020-01/a.json", "exports/2020-02/a.json", "exports/2020-01/x.txt")
+    before = (written(world), world.keys())
+    simulated(world)
+    assert (written(world), world.keys()) == before
+    assert world.value("SELECT count(*) FROM s3_retention.simulations") == 1
+
+
+def test_a_simulation_and_the_enforced_run_after_it_agree_object_for_object(world: World) -> None:
+    world = world.under(keep=KEEP_LATEST)
+    world.put(*ODD_KEYS, *(f"exports/2020-0{month}/a.json" for month in (1, 2, 3)))
+    shown = simulated(world)
+    planned = world.planned()
+    interval_id = world.interval_id()
+    assert world.value("SELECT s3_retention.plan_hash(%(id)s, 0)", id=interval_id) == shown.plan_hash
+    assert (planned.num_scanned, planned.num_discovered, planned.num_bytes) == (
+        shown.num_scanned,
+        shown.num_due,
+        shown.num_bytes,
+    )
+    keys = {row["key"] for row in world.rows("SELECT key FROM s3_retention.commands")}
+    assert set(shown.sample) <= keys
+    assert reasons(shown) == {"due": planned.num_discovered} | planned.num_kept_by_reason
+
+
+def test_another_object_makes_another_plan(world: World) -> None:
+    world.put("exports/2020-01/a.json")
+    first = simulated(world).plan_hash
+    assert simulated(world, "sim-2").plan_hash == first
+    world.put("exports/2020-01/b.json")
+    assert simulated(world, "sim-3").plan_hash != first
+
+
+def test_it_says_what_goes_and_what_stays_with_reasons_bytes_and_places(world: World) -> None:
+    world = world.under(keep=KEEP_LATEST, limits={"max_objects": 1})
+    world.put("exports/2020-01/a.json", "exports/2020-02/a.json", body=b"12345")
+    world.put("exports/2020-03/a.json", "exports/2020-01/only.json", "exports/2020-01/held.json")
+    world.put("exports/2020-02/held.json", "exports/2020-01/x.txt")
+    lever = PlaceHold(world.bucket, Scope.KEY, "exports/2020-01/held.json", "a court order", None)
+    hold.run(world.conn, lever, Holder("s3_retention_hold", "act-1", "pull_lever"), acted_by="ann")
+    shown = simulated(world)
+    assert reasons(shown) == {"due": 2, "kept_latest": 3, "held": 1, "not_selected": 1}
+    assert (shown.num_scanned, shown.num_due, shown.num_bytes, shown.num_lonely_groups) == (7, 2, 10, 1)
+    assert [(one.prefix, one.num_objects, one.num_bytes) for one in shown.prefixes] == [
+        ("exports/2020-01/", 1, 5),
+        ("exports/2020-02/", 1, 5),
+    ]
+    said = str(shown)
+    for words in (
+        "of 7 objects, 2 (10 bytes) would be deleted now; nothing was",
+        "would go: 'exports/2020-01/a.json'",
+        "1 groups of the keep rule hold one object each",
+        "an enforced run would wait for approval: 2 objects, over limits.max_objects = 1",
+        shown.plan_hash.hex(),
+    ):
+        assert words in said
+    (row,) = world.rows("SELECT num_due, run_id, detail FROM s3_retention.simulations")
+    assert (row["num_due"], row["run_id"], row["detail"]) == (2, "sim-1", shown.detail())
+
+
+def test_an_empty_bucket_has_an_empty_plan(world: World) -> None:
+    shown = simulated(world)
+    assert (shown.num_scanned, shown.num_due, list(shown.reasons), list(shown.prefixes)) == (0, 0, [], [])
