@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,8 @@ limits: {{allow_expire_everything: true}}
 BROKEN = DEFAULTS.replace("retain: 1d", "retain: 1h").replace("mode: enforce", "mod: enforce")
 BUCKETS = ("killed", "cleared", "interrupted", "minutely")
 MINUTELY = "s3_retention_cleanup__minutely"
+WATCHED_MINUTE = (datetime.now(timezone.utc).minute + 40) % 60
+"""No tick of this policy comes by itself while the tests run: a whole hour would, now and then."""
 NOTIFIERS = Path(__file__).parent / "data"
 
 
@@ -45,7 +47,7 @@ def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for mode in ("simulate", "enforce"):
         absent = DEFAULTS.format(name=f"absent_{mode}", bucket="absent")
         (folder / f"absent_{mode}.yaml").write_text(absent.replace("mode: enforce", f"mode: {mode}"))
-    watched = DEFAULTS.format(name="watched", bucket="absent") + 'schedule: "0 * * * *"\n'
+    watched = DEFAULTS.format(name="watched", bucket="absent") + f'schedule: "{WATCHED_MINUTE} * * * *"\n'
     (folder / "watched.yaml").write_text(watched)
     late = DEFAULTS.format(name="late", bucket="absent") + 'schedule: "0 0 1 1 *"\ndeadline: 5s\n'
     (folder / "late.yaml").write_text(late)

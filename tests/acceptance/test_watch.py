@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.acceptance.conftest import ask, task_instance, until
+from tests.acceptance.conftest import WATCHED_MINUTE, ask, task_instance, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,8 @@ def test_five_ticks_of_a_paused_dag_are_flagged_once_without_its_running_and_tol
 
     # As if the ledger had seen the last tick five hours ago, and the watch had passed all the while.
     now = datetime.now(timezone.utc)
-    last = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=5 + (now.minute < 5))
+    last = now.replace(minute=WATCHED_MINUTE, second=0, microsecond=0)
+    last -= timedelta(hours=5 + (now.minute < WATCHED_MINUTE))
     ask(
         running,
         "UPDATE s3_retention.schedules SET last_tick_at = %s, last_interval_starts_at = %s, "
