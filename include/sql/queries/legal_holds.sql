@@ -50,14 +50,15 @@ WHERE
         FROM s3_retention.active_holds
         WHERE active_holds.scope = 'key'
     )
-    OR EXISTS (
-        SELECT 1 FROM held_lengths
-        WHERE (wanted.bucket, left(wanted.key, held_lengths.num_characters) COLLATE "C") IN (
-            SELECT
-                active_holds.bucket,
-                active_holds.name
-            FROM s3_retention.active_holds
-            WHERE active_holds.scope <> 'key'
-        )
+    OR (
+        SELECT
+            bool_or((wanted.bucket, left(wanted.key, held_lengths.num_characters) COLLATE "C") IN (
+                SELECT
+                    active_holds.bucket,
+                    active_holds.name
+                FROM s3_retention.active_holds
+                WHERE active_holds.scope <> 'key'
+            ))
+        FROM held_lengths
     )
 ORDER BY wanted.place;

@@ -156,16 +156,17 @@ SELECT
                 FROM s3_retention.active_holds AS hold
                 WHERE hold.scope = 'key'
             )
-            OR EXISTS (
-                SELECT 1 FROM held_lengths
-                WHERE (ranked.bucket, left(ranked.key, held_lengths.num_characters)) IN (
-                    SELECT
-                        hold.bucket,
-                        hold.name
-                    FROM s3_retention.active_holds AS hold
-                    WHERE hold.scope <> 'key'
-                )
-            )
+            OR coalesce((
+                SELECT
+                    bool_or((ranked.bucket, left(ranked.key, held_lengths.num_characters)) IN (
+                        SELECT
+                            hold.bucket,
+                            hold.name
+                        FROM s3_retention.active_holds AS hold
+                        WHERE hold.scope <> 'key'
+                    ))
+                FROM held_lengths
+            ), FALSE)
         ) THEN 'held'
         WHEN (SELECT known.are_parked FROM known) AND EXISTS (
             SELECT 1 FROM s3_retention.quarantine AS parked
