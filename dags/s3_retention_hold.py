@@ -24,7 +24,7 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import DAG, Param, task
 
-from s3_retention.runtime import environment, holding
+from s3_retention.runtime import environment, form_fields, holding
 
 with DAG(
     dag_id="s3_retention_hold",
@@ -45,8 +45,7 @@ with DAG(
         ),
         "bucket": Param(
             None,
-            type=["null", "string"],
-            pattern=r"^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?$",
+            **form_fields.BUCKET,
             title="Bucket",
             description="To place a hold: the name alone, without s3://.",
         ),
@@ -65,10 +64,7 @@ with DAG(
         ),
         "ends_at": Param(
             None,
-            type=["null", "string"],
-            format="date-time",
-            # A format alone is a word to the browser: the API lets everything through.
-            pattern=r"^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$",
+            **form_fields.TIME,
             title="Ends at",
             description="With its zone, as 2027-01-31T00:00:00Z; empty: until the hold is lifted.",
         ),
@@ -79,14 +75,7 @@ with DAG(
             title="Hold",
             description="The number of the one to lift.",
         ),
-        "policy": Param(
-            None,
-            type=["null", "string"],
-            pattern="^[a-z][a-z0-9_]{0,62}$",
-            title="Policy",
-            description="To stop or resume: the name of one policy; empty for all.",
-            examples=[file.policy.name for file in environment.read_policies() if file.policy],
-        ),
+        "policy": form_fields.policy("To stop or resume: the name of one policy; empty for all."),
     },
 ) as dag:
 

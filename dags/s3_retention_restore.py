@@ -18,10 +18,9 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import DAG, Param, task
 
-from s3_retention.runtime import environment, restoring
+from s3_retention.runtime import environment, form_fields, restoring
 
-TEXT: dict[str, Any] = {"type": ["null", "string"], "maxLength": 1024}
-TIME: dict[str, Any] = {"type": ["null", "string"], "format": "date-time"}
+TEXT: dict[str, Any] = {"type": form_fields.OPTIONAL_TEXT, "maxLength": 1024}
 
 with DAG(
     dag_id="s3_retention_restore",
@@ -32,28 +31,24 @@ with DAG(
     default_args=environment.retry_arguments(),
     tags=["s3-retention", "manual"],
     params={
-        "dry_run": Param(
-            default=True, type="boolean", title="Dry run", description="Look and say, and change nothing."
-        ),
-        "operation_ids": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "string", "pattern": "^[0-9a-f]{64}$"},
-            title="Operation ids",
-            description="One a line, 64 hex digits each; empty for all.",
-        ),
+        "dry_run": form_fields.dry_run("Look and say, and change nothing."),
+        "operation_ids": form_fields.operation_ids(""),
         "interval_key": Param(
             None,
-            type=["null", "string"],
-            pattern="^cleanup:",
+            **form_fields.INTERVAL,
             title="Interval",
             description="The key of one: cleanup:<policy>:<start>:<end>; empty for all.",
         ),
-        "bucket": Param(None, **TEXT, title="Bucket", description="Empty for all."),
+        "bucket": Param(None, **form_fields.BUCKET, title="Bucket", description="Empty for all."),
         "prefix": Param(None, **TEXT, title="Prefix", description="In that bucket, byte for byte."),
-        "deleted_from": Param(None, **TIME, title="Deleted from", description="From then on, by the ledger."),
+        "deleted_from": Param(
+            None,
+            **form_fields.TIME,
+            title="Deleted from",
+            description="With its zone, as 2027-01-31T00:00:00Z: from then on, by the ledger.",
+        ),
         "deleted_before": Param(
-            None, **TIME, title="Deleted before", description="Before then, by the ledger."
+            None, **form_fields.TIME, title="Deleted before", description="Before then, by the ledger."
         ),
         "max_objects": Param(1000, type="integer", minimum=1, maximum=100_000, title="At most"),
         "aws_conn_id": Param(

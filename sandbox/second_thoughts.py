@@ -39,8 +39,8 @@ def write_policy(folder: Path) -> None:
     (folder / "raw_events.yaml").write_text(POLICY, encoding="utf-8")
 
 
-def tell_approval(story: Story) -> str:
-    """Let a plan over its limit wait, and approve it: the id of the run."""
+def tell_approval(story: Story) -> None:
+    """Let a plan over its limit wait, and approve it."""
     story.chapter("A plan is larger than its policy allows")
     bodies = _seed(story)
     airflow = story.stack.airflow
@@ -63,7 +63,6 @@ def tell_approval(story: Story) -> str:
         "WHERE policy = 'raw_events'"
     )
     story.say(f"The ledger has the answer: {decision} by {who}.")
-    return run_id
 
 
 def tell_restore(story: Story) -> None:

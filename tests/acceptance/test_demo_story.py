@@ -48,9 +48,20 @@ def test_xcoms_carry_ids_and_counts_under_4_kb(running: Stack) -> None:
 
 def test_the_redrive_form_offers_policies_and_failure_classes(running: Stack) -> None:
     params = running.airflow.get(f"/dags/{REDRIVE}/details")["params"]
-    assert {"dry_run", "action", "policy", "failure_classes", "operation_ids", "replay_interval"} <= set(
-        params
-    )
+    assert set(params) == {
+        "dry_run",
+        "action",
+        "policy",
+        "failure_classes",
+        "code",
+        "operation_ids",
+        "tenant",
+        "interval",
+        "older_than",
+        "max_commands",
+        "note",
+        "replay_interval",
+    }
     assert "weekly_digests" in params["policy"]["schema"]["examples"]
     assert "permission" in params["failure_classes"]["schema"]["examples"]
 

@@ -88,6 +88,7 @@ def test_a_dag_file_holds_flow_only(file: Path) -> None:
         "s3_retention.runtime.approving",
         "s3_retention.runtime.deadline",
         "s3_retention.runtime.environment",
+        "s3_retention.runtime.form_fields",
         "s3_retention.runtime.holding",
         "s3_retention.runtime.redrive_form",
         "s3_retention.runtime.redriving",

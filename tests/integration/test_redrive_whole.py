@@ -9,7 +9,7 @@ import pytest
 
 from s3_retention.core.holder import Holder
 from s3_retention.core.redrive import Selection
-from s3_retention.errors import RedriveRefusedError
+from s3_retention.errors import RedriveRefusedError, ReplayRefusedError
 from s3_retention.steps import redrive, replay
 from tests.factories import NAME, REDRIVE, Timeless
 from tests.fakes import asked, deleted, faulty_gateway
@@ -126,6 +126,18 @@ def test_a_dry_run_of_a_replay_decides_as_the_replay_does_and_stores_nothing(wor
     planned = world.replan()
     assert (shown.num_discovered, shown.num_kept_by_reason) == (1, planned.num_kept_by_reason)
     assert planned.num_discovered == 1
+
+
+def test_a_dry_run_of_a_replay_over_a_limit_is_refused_as_the_replay_is(world: World) -> None:
+    world.put(A)
+    world.clean()
+    world.put(B)
+    limited = world.under(limits={"max_objects": 0})
+    source = Timeless(world.gateway, world.bucket, "exports/")
+    with pytest.raises(ReplayRefusedError, match=r"1 objects, over limits\.max_objects = 0"):
+        replay.look(world.conn, source, limited.policy, world.interval_key())
+    with pytest.raises(ReplayRefusedError, match=r"1 objects, over limits\.max_objects = 0"):
+        limited.replan()
 
 
 # Once -----------------------------------------------------------------------------------------------------

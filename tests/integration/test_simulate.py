@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from s3_retention.core.holder import Holder
 from s3_retention.core.lever import PlaceHold, Scope
 from s3_retention.steps import hold, simulate
@@ -55,6 +57,18 @@ def test_a_simulation_and_the_enforced_run_after_it_agree_object_for_object(worl
     keys = {row["key"] for row in world.rows("SELECT key FROM s3_retention.commands")}
     assert set(shown.sample) <= keys
     assert reasons(shown) == {"due": planned.num_discovered} | planned.num_kept_by_reason
+
+
+@pytest.mark.parametrize("num_objects", [1, 2, 5])
+def test_the_canary_of_a_new_version_is_in_the_plan_of_a_simulation_too(
+    world: World, num_objects: int
+) -> None:
+    world = world.under(limits={"canary": 2, "allow_expire_everything": True})
+    world.put(*(f"exports/2020-01/{number}.json" for number in range(num_objects)))
+    shown = simulated(world)
+    world.planned()
+    plan_hash = "SELECT s3_retention.plan_hash(%(id)s, 0)"
+    assert world.value(plan_hash, id=world.interval_id()) == shown.plan_hash
 
 
 def test_another_object_makes_another_plan(world: World) -> None:

@@ -185,3 +185,45 @@ appended AS (
 SELECT
     exists(SELECT 1 FROM fenced) AS has_claim,
     (SELECT count(*) FROM appended) AS num_appended;
+
+-- name: append_kept
+-- Ends the commands of quarantine rows that this transaction has closed undeleted, so that their intervals
+-- balance. An entry names the batch that parked it, and its last fence.
+INSERT INTO s3_retention.ledger_entries (
+    interval_id, generation, command_id, operation_id, batch_id, fence, tenant, bucket, key, version_id,
+    etag, size, last_modified_at, due_at, outcome, reason, num_attempts, request_id
+)
+SELECT
+    parked.interval_id,
+    parked.generation,
+    parked.command_id,
+    parked.operation_id,
+    coalesce(parked_by.batch_id, 0) AS batch_id,
+    coalesce(parked_by.fence, 0) AS fence,
+    parked.tenant,
+    parked.bucket,
+    parked.key,
+    parked.version_id,
+    parked.etag,
+    parked.size,
+    parked.last_modified_at,
+    parked.due_at,
+    'kept' AS outcome,
+    %(reason)s AS reason,
+    parked.num_attempts,
+    parked.request_id
+FROM s3_retention.quarantine AS parked
+LEFT JOIN LATERAL (
+    SELECT
+        batches.batch_id,
+        batches.fence
+    FROM s3_retention.batches
+    WHERE
+        batches.run_id = parked.run_id
+        AND batches.dag_id = parked.dag_id
+        AND batches.map_index = parked.map_index
+    ORDER BY batches.batch_id DESC
+    LIMIT 1
+) AS parked_by ON TRUE
+WHERE parked.quarantine_id = any(%(quarantine_ids)s::bigint[]) AND parked.resolved_at IS NOT NULL
+ORDER BY parked.interval_id, parked.generation, parked.command_id;

@@ -22,12 +22,7 @@ WHERE legal_holds.hold_id = %(hold_id)s AND legal_holds.lifted_at IS NULL;
 
 -- name: get_hold
 -- One hold, in force or not.
-SELECT
-    legal_holds.bucket,
-    legal_holds.scope,
-    legal_holds.name,
-    legal_holds.lifted_at,
-    legal_holds.lifted_by
+SELECT legal_holds.lifted_by
 FROM s3_retention.legal_holds
 WHERE legal_holds.hold_id = %(hold_id)s;
 

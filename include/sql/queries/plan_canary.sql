@@ -13,7 +13,7 @@ SELECT NOT EXISTS (
     WHERE
         intervals.policy = %(policy)s
         AND intervals.policy_version = %(policy_version)s
-        AND intervals.interval_id <> %(interval_id)s
+        AND intervals.interval_id IS DISTINCT FROM %(interval_id)s::bigint
         AND intervals.num_discovered > 0
         AND NOT EXISTS (
             SELECT 1 FROM s3_retention.approvals

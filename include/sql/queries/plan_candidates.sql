@@ -377,8 +377,8 @@ WHERE
 SELECT DISTINCT plan_ripe.interval_id FROM plan_ripe;
 
 -- name: supersede_ripe_locks
--- What is planned anew leaves quarantine, and its first command ends as kept: one open row for each command
--- at most, and both intervals balance. Names the batch that parked it, and its last fence.
+-- What is planned anew leaves quarantine; append_kept ends its first command in the same transaction: one
+-- open row for each command at most, and both intervals balance.
 WITH superseded AS (
     UPDATE s3_retention.quarantine
     SET
@@ -402,47 +402,7 @@ WITH superseded AS (
                 AND planned.last_modified_at = quarantine.last_modified_at
             )
         )
-    RETURNING quarantine.*
-),
-
-entries AS (
-    INSERT INTO s3_retention.ledger_entries (
-        interval_id, generation, command_id, operation_id, batch_id, fence, tenant, bucket, key, version_id,
-        etag, size, last_modified_at, due_at, outcome, reason, num_attempts, request_id
-    )
-    SELECT
-        superseded.interval_id,
-        superseded.generation,
-        superseded.command_id,
-        superseded.operation_id,
-        coalesce(parked_by.batch_id, 0) AS batch_id,
-        coalesce(parked_by.fence, 0) AS fence,
-        superseded.tenant,
-        superseded.bucket,
-        superseded.key,
-        superseded.version_id,
-        superseded.etag,
-        superseded.size,
-        superseded.last_modified_at,
-        superseded.due_at,
-        'kept' AS outcome,
-        'planned_anew' AS reason,
-        superseded.num_attempts,
-        superseded.request_id
-    FROM superseded
-    LEFT JOIN LATERAL (
-        SELECT
-            batches.batch_id,
-            batches.fence
-        FROM s3_retention.batches
-        WHERE
-            batches.run_id = superseded.run_id
-            AND batches.dag_id = superseded.dag_id
-            AND batches.map_index = superseded.map_index
-        ORDER BY batches.batch_id DESC
-        LIMIT 1
-    ) AS parked_by ON TRUE
-    ORDER BY superseded.interval_id, superseded.generation, superseded.command_id
+    RETURNING quarantine.quarantine_id, quarantine.superseded_by
 )
 
 INSERT INTO s3_retention.quarantine_events (quarantine_id, event, dag_id, run_id, detail)
@@ -452,4 +412,5 @@ SELECT
     %(dag_id)s AS dag_id,
     %(run_id)s AS run_id,
     encode(superseded.superseded_by, 'hex') AS detail
-FROM superseded;
+FROM superseded
+RETURNING quarantine_id;

@@ -74,7 +74,10 @@ ORDER BY parked.failure_class;
 -- what was redriven as often as its policy allows, unless its operation is named. They are given by policy,
 -- since a batch has one.
 WITH oldest AS (
-    SELECT quarantine.*
+    SELECT
+        quarantine.quarantine_id,
+        quarantine.policy,
+        quarantine.size
     FROM s3_retention.quarantine
     LEFT JOIN
         unnest(%(policies)s::text[], %(max_redrives)s::integer[]) AS limits (policy, max_redrives)
@@ -121,17 +124,33 @@ WITH oldest AS (
 SELECT
     oldest.quarantine_id,
     oldest.policy,
-    oldest.size,
-    oldest.interval_id,
-    oldest.failure_class,
-    oldest.code,
-    oldest.bucket,
-    oldest.key,
-    encode(oldest.operation_id, 'hex') AS operation_id,
-    oldest.last_failed_at,
-    oldest.num_redrives
+    oldest.size
 FROM oldest
 ORDER BY oldest.policy, oldest.quarantine_id;
+
+-- name: sum_by_cause
+-- What rows wait for, and since when the oldest of each failed last.
+SELECT
+    quarantine.policy,
+    quarantine.failure_class,
+    coalesce(quarantine.code, 'no code') AS code,
+    count(*) AS num_commands,
+    min(quarantine.last_failed_at) AS oldest_at
+FROM s3_retention.quarantine
+WHERE quarantine.quarantine_id = any(%(quarantine_ids)s::bigint[])
+GROUP BY quarantine.policy, quarantine.failure_class, coalesce(quarantine.code, 'no code')
+ORDER BY quarantine.policy, quarantine.failure_class, coalesce(quarantine.code, 'no code');
+
+-- name: list_rows
+-- Some rows, for a person to look at.
+SELECT
+    quarantine.bucket,
+    quarantine.key,
+    quarantine.failure_class,
+    encode(quarantine.operation_id, 'hex') AS operation_id
+FROM s3_retention.quarantine
+WHERE quarantine.quarantine_id = any(%(quarantine_ids)s::bigint[])
+ORDER BY quarantine.policy, quarantine.quarantine_id;
 
 -- name: count_redriven_too_often
 -- What only its operation id takes any more.
@@ -152,8 +171,8 @@ SELECT DISTINCT quarantine.interval_id FROM s3_retention.quarantine
 WHERE quarantine.quarantine_id = any(%(quarantine_ids)s::bigint[]);
 
 -- name: waive_rows
--- A person closes rows undeleted. Each command ends as kept, so that its interval balances; the entry names
--- the batch that parked it, and its last fence. Runs under the row locks of select_for_redrive.
+-- A person closes rows undeleted, under the row locks of select_for_redrive; append_kept ends their commands
+-- in the same transaction.
 WITH waived AS (
     UPDATE s3_retention.quarantine
     SET resolution = 'waived', resolved_at = s3_retention.clock()
@@ -161,47 +180,7 @@ WITH waived AS (
         quarantine.quarantine_id = any(%(quarantine_ids)s::bigint[])
         AND quarantine.resolved_at IS NULL
         AND quarantine.redrive_batch_id IS NULL
-    RETURNING quarantine.*
-),
-
-entries AS (
-    INSERT INTO s3_retention.ledger_entries (
-        interval_id, generation, command_id, operation_id, batch_id, fence, tenant, bucket, key, version_id,
-        etag, size, last_modified_at, due_at, outcome, reason, num_attempts, request_id
-    )
-    SELECT
-        waived.interval_id,
-        waived.generation,
-        waived.command_id,
-        waived.operation_id,
-        coalesce(parked_by.batch_id, 0) AS batch_id,
-        coalesce(parked_by.fence, 0) AS fence,
-        waived.tenant,
-        waived.bucket,
-        waived.key,
-        waived.version_id,
-        waived.etag,
-        waived.size,
-        waived.last_modified_at,
-        waived.due_at,
-        'kept' AS outcome,
-        'waived' AS reason,
-        waived.num_attempts,
-        waived.request_id
-    FROM waived
-    LEFT JOIN LATERAL (
-        SELECT
-            batches.batch_id,
-            batches.fence
-        FROM s3_retention.batches
-        WHERE
-            batches.run_id = waived.run_id
-            AND batches.dag_id = waived.dag_id
-            AND batches.map_index = waived.map_index
-        ORDER BY batches.batch_id DESC
-        LIMIT 1
-    ) AS parked_by ON TRUE
-    ORDER BY waived.interval_id, waived.generation, waived.command_id
+    RETURNING quarantine.quarantine_id, quarantine.failure_class
 )
 
 INSERT INTO s3_retention.quarantine_events (quarantine_id, event, dag_id, run_id, acted_by, detail, note)
@@ -213,7 +192,8 @@ SELECT
     %(acted_by)s AS acted_by,
     waived.failure_class AS detail,
     %(note)s AS note
-FROM waived;
+FROM waived
+RETURNING quarantine_id;
 
 -- name: count_waived_of_run
 -- What a run has waived before it was cleared.

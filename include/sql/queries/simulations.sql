@@ -1,17 +1,39 @@
 -- name: hash_plan
--- As the function plan_hash, of a plan that is cut and not stored.
+-- As the function plan_hash, of a plan that is cut and not stored; the canary is its first chunk.
 SELECT
     sha256(
         coalesce(
             string_agg(
                 s3_retention.chunk_hash(
-                    plan_chunks.bucket, plan_chunks.keys, plan_chunks.version_ids, plan_chunks.etags,
-                    plan_chunks.sizes, plan_chunks.last_modified_ats, plan_chunks.due_ats
-                ), ''::bytea ORDER BY plan_chunks.chunk_place
+                    one.bucket, one.keys, one.version_ids, one.etags, one.sizes, one.last_modified_ats,
+                    one.due_ats
+                ), ''::bytea ORDER BY one.place
             ), ''::bytea
         )
     ) AS plan_hash
-FROM plan_chunks;
+FROM (
+    SELECT
+        -1 AS place,
+        plan_canary.bucket,
+        plan_canary.keys,
+        plan_canary.version_ids,
+        plan_canary.etags,
+        plan_canary.sizes,
+        plan_canary.last_modified_ats,
+        plan_canary.due_ats
+    FROM plan_canary
+    UNION ALL
+    SELECT
+        plan_chunks.chunk_place AS place,
+        plan_chunks.bucket,
+        plan_chunks.keys,
+        plan_chunks.version_ids,
+        plan_chunks.etags,
+        plan_chunks.sizes,
+        plan_chunks.last_modified_ats,
+        plan_chunks.due_ats
+    FROM plan_chunks
+) AS one;
 
 -- name: sum_by_reason
 -- Objects and bytes per reason, with the oldest and the newest reference time.

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from s3_retention.core.form_fields import parse_time
 from s3_retention.core.policy_rules import check_bucket, check_name
 from s3_retention.errors import LeverError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+T = TypeVar("T")
 
 MAX_KEY = 1024
 """Bytes of a key: https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html"""
@@ -99,12 +102,12 @@ def parse_lever(form: Mapping[str, Any]) -> Lever:
         return LiftHold(hold_id, reason.strip())
     policy = form.get("policy") or None
     if policy is not None:
-        policy = _checked("policy", policy, check_name)
+        policy = _checked("policy", policy, lambda one: check_name(_text(one)))
     return (StopDeletes if act is Act.STOP else ResumeDeletes)(policy, reason.strip())
 
 
 def _place(form: Mapping[str, Any], reason: str) -> PlaceHold:
-    bucket = _checked("bucket", form.get("bucket"), check_bucket)
+    bucket = _checked("bucket", form.get("bucket"), lambda one: check_bucket(_text(one)))
     scope = _one_of(form, "scope", Scope)
     name = form.get("name") or ""
     if not isinstance(name, str):
@@ -119,26 +122,16 @@ def _place(form: Mapping[str, Any], reason: str) -> PlaceHold:
         )
     if "\0" in name or len(name.encode(errors="surrogatepass")) > MAX_KEY:
         raise LeverError(f"name = {name[:80]!r}: a key has at most {MAX_KEY} bytes, and none of them is zero")
-    return PlaceHold(bucket, scope, name, reason, _time(form.get("ends_at")))
+    return PlaceHold(bucket, scope, name, reason, _checked("ends_at", form.get("ends_at"), parse_time))
 
 
-def _time(value: Any) -> datetime | None:
-    if value in (None, ""):
-        return None
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _checked(field: str, value: Any, check: Callable[[Any], T]) -> T:
     try:
-        at = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
-    except ValueError:
-        at = None
-    if at is None or at.tzinfo is None:
-        raise LeverError(
-            f"ends_at = {value!r}: write a time with its zone, such as 2027-01-31T00:00:00Z, or nothing"
-        )
-    return at
-
-
-def _checked(field: str, value: Any, check: Callable[[str], str]) -> str:
-    try:
-        return check(value if isinstance(value, str) else "")
+        return check(value)
     except ValueError as error:
         raise LeverError(f"{field} = {value!r}: {error}") from None
 

@@ -63,3 +63,17 @@ class Upload:
 
 NULL_VERSION = "null"
 """The id of what was written without versions. It names no incarnation: another upload takes its place."""
+
+
+def is_same_incarnation(planned: ObjectFacts, found: ObjectFacts) -> bool:
+    """Say whether a look found what the plan saw; times are compared in whole seconds, as HEAD has them.
+
+    A version is known by its id: on some stores a lock changes its time. The null version is not: see ``NULL_VERSION``.
+    """
+    if planned.ref.version_id not in (None, NULL_VERSION) and planned.ref == found.ref:
+        return True
+    return (
+        planned.etag == found.etag
+        and planned.size == found.size
+        and planned.last_modified_at.replace(microsecond=0) == found.last_modified_at.replace(microsecond=0)
+    )

@@ -8,13 +8,11 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from s3_retention.core.durations import parse_duration
+from s3_retention.core.form_fields import parse_operation_id
 from s3_retention.errors import RedriveRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-ID_LENGTH = 64
-"""Hex digits of an operation id, a SHA-256."""
 
 
 class RedriveAction(str, Enum):
@@ -96,13 +94,9 @@ def parse_form(form: Mapping[str, Any]) -> RedriveForm:
 
 
 def _raw(operation_id: str) -> bytes:
-    text = operation_id.strip()
     try:
-        raw = bytes.fromhex(text)
-    except ValueError:
-        raw = b""
-    if len(text) != ID_LENGTH or 2 * len(raw) != ID_LENGTH:
+        return parse_operation_id(operation_id)
+    except ValueError as error:
         raise RedriveRefusedError(
-            f"operation id {operation_id[:80]!r} is not one: it has {ID_LENGTH} hex digits, as the quarantine shows it"
-        )
-    return raw
+            f"operation id {operation_id[:80]!r} {error}, as the quarantine shows it"
+        ) from None

@@ -24,8 +24,7 @@ class RunReport:
     are those that have ended since they were dealt to this run, and not to one before. ``num_uploads_aborted`` counts
     unfinished multipart uploads, which are no commands and stand outside of the balance. ``num_redriven_by_class``
     counts what a redrive took, by the class it had waited with, and ``num_resolved_by_class`` what of that it has
-    ended. ``capacity`` is None for a
-    redrive, and while a policy has too few runs.
+    ended. ``capacity`` is None for a redrive, and while a policy has too few runs.
     """
 
     policy: str | None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from s3_retention.core.objects import NULL_VERSION
+from s3_retention.core.objects import NULL_VERSION, is_same_incarnation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +85,7 @@ def decide_restore(deleted: DeletedObject, history: Sequence[ListedVersion]) -> 
     marker = [entry for entry in history if entry.facts.ref.version_id == deleted.marker_version_id]
     if not marker:
         if len(latest) == 1 and not latest[0].is_marker:
-            is_it = _is_same(deleted.facts, latest[0].facts)
+            is_it = is_same_incarnation(deleted.facts, latest[0].facts)
             return RestoreKind.ALREADY_RESTORED if is_it else RestoreKind.NEWER_VERSION
         return RestoreKind.MARKER_GONE
     if latest != marker or not marker[0].is_marker:
@@ -93,13 +93,6 @@ def decide_restore(deleted: DeletedObject, history: Sequence[ListedVersion]) -> 
     # Of two versions of one second the one that is listed first is the newer.
     versions = [entry.facts for entry in history if not entry.is_marker]
     beneath = max(versions, key=lambda facts: facts.last_modified_at, default=None)
-    if beneath is None or not _is_same(deleted.facts, beneath):
+    if beneath is None or not is_same_incarnation(deleted.facts, beneath):
         return RestoreKind.PURGED
     return RestoreKind.RESTORED
-
-
-def _is_same(deleted: ObjectFacts, found: ObjectFacts) -> bool:
-    # Some answers of a store tell whole seconds only.
-    at, found_at = deleted.last_modified_at, found.last_modified_at
-    is_same_time = at.replace(microsecond=0) == found_at.replace(microsecond=0)
-    return is_same_time and (deleted.etag, deleted.size) == (found.etag, found.size)

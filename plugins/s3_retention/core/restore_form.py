@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from s3_retention.core.form_fields import parse_operation_id, parse_time
 from s3_retention.core.policy_rules import check_bucket, check_text
 from s3_retention.core.restore import RestoreForm
 from s3_retention.errors import RestoreRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from datetime import datetime
 
 MAX_OBJECTS = 100_000
-_ID_BYTES = 32  # SHA-256
 
 
 def parse_restore_form(form: Mapping[str, Any]) -> RestoreForm:
@@ -62,18 +62,16 @@ def _operation_ids(value: Any) -> tuple[bytes, ...] | None:
         raise RestoreRefusedError(
             f"operation_ids = {str(value)[:80]!r}: write a list of ids, 64 hex digits each"
         )
-    ids = []
-    for one in value:
-        try:
-            raw = bytes.fromhex(one.strip())
-        except (AttributeError, ValueError):
-            raw = b""
-        if len(raw) != _ID_BYTES:
-            raise RestoreRefusedError(
-                f"operation_ids: {str(one)[:80]!r} is not one: it has 64 hex digits, as the ledger shows it"
-            )
-        ids.append(raw)
-    return tuple(ids)
+    return tuple(_operation_id(one) for one in value)
+
+
+def _operation_id(value: Any) -> bytes:
+    try:
+        return parse_operation_id(value)
+    except ValueError as error:
+        raise RestoreRefusedError(
+            f"operation_ids: {str(value)[:80]!r} {error}, as the ledger shows it"
+        ) from None
 
 
 def _text(form: Mapping[str, Any], field: str, check: Callable[[str], str] = check_text) -> str | None:
@@ -89,15 +87,7 @@ def _text(form: Mapping[str, Any], field: str, check: Callable[[str], str] = che
 
 
 def _time(form: Mapping[str, Any], field: str) -> datetime | None:
-    value = form.get(field)
-    if value in (None, ""):
-        return None
     try:
-        at = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
-    except ValueError:
-        at = None
-    if at is None or at.tzinfo is None:
-        raise RestoreRefusedError(
-            f"{field} = {value!r}: write a time with its zone, such as 2027-01-31T00:00:00Z, or nothing"
-        )
-    return at
+        return parse_time(form.get(field))
+    except ValueError as error:
+        raise RestoreRefusedError(f"{field} = {form.get(field)!r}: {error}") from None

@@ -4,34 +4,22 @@ from __future__ import annotations
 
 from airflow.providers.common.compat.sdk import Param
 
-from s3_retention.runtime.environment import FAILURE_CLASSES, read_policies
-
-OPTIONAL_TEXT = ["null", "string"]
+from s3_retention.runtime import form_fields
+from s3_retention.runtime.environment import FAILURE_CLASSES
+from s3_retention.runtime.form_fields import INTERVAL, OPTIONAL_TEXT
 
 
 def redrive_params() -> dict[str, Param]:
     """Make the fields; the names of the policies are offered."""
     return {
-        "dry_run": Param(
-            True,  # noqa: FBT003 - the default of a field
-            type="boolean",
-            title="Dry run",
-            description="Show what is selected, and do nothing.",
-        ),
+        "dry_run": form_fields.dry_run("Show what is selected, and do nothing."),
         "action": Param(
             "redrive",
             enum=["redrive", "waive"],
             title="Action",
             description="waive closes commands undeleted, for good; it takes a note.",
         ),
-        "policy": Param(
-            None,
-            type=OPTIONAL_TEXT,
-            pattern="^[a-z][a-z0-9_]{0,62}$",
-            title="Policy",
-            description="The name of one policy; empty for all.",
-            examples=[file.policy.name for file in read_policies() if file.policy],
-        ),
+        "policy": form_fields.policy("The name of one policy; empty for all."),
         "failure_classes": Param(
             None,
             type=["null", "array"],
@@ -47,20 +35,13 @@ def redrive_params() -> dict[str, Param]:
             title="Error code",
             description="Only this code of the store, such as AccessDenied; empty for all.",
         ),
-        "operation_ids": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "string", "pattern": "^[0-9a-f]{64}$"},
-            title="Operation ids",
-            description="One a line, 64 hex digits each; empty for all. Taken however often they were redriven.",
-        ),
+        "operation_ids": form_fields.operation_ids(" Taken however often they were redriven."),
         "tenant": Param(
             None, type=OPTIONAL_TEXT, maxLength=1024, title="Tenant", description="Empty for all."
         ),
         "interval": Param(
             None,
-            type=OPTIONAL_TEXT,
-            pattern="^cleanup:",
+            **INTERVAL,
             title="Of one interval",
             description="What was planned in it: its key, as in s3_retention.intervals; empty for all.",
         ),
@@ -83,8 +64,7 @@ def redrive_params() -> dict[str, Param]:
         ),
         "replay_interval": Param(
             None,
-            type=OPTIONAL_TEXT,
-            pattern="^cleanup:",
+            **INTERVAL,
             title="Or replay one interval",
             description="Its key, as in s3_retention.intervals: cleanup:<policy>:<start>:<end>. The fields that select "
             "commands must be empty then.",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from s3_retention.core.redrive import RedriveForm
+    from s3_retention.steps.redrive import Preview
 
 log = structlog.get_logger("s3_retention")
 
@@ -61,7 +62,7 @@ def _redrive(form: RedriveForm) -> list[dict[str, int]]:
     return for_xcom(selected.batches)
 
 
-def _show(preview: Any, what: str) -> None:
+def _show(preview: Preview, what: str) -> None:
     log.info(what, count=preview.num_selected)
     for line in str(preview).splitlines():
         log.info(line)

@@ -15,6 +15,8 @@ from s3_retention.runtime.failing import airflow_errors
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from s3_retention.steps.restore import RestoreResult
+
 log = structlog.get_logger("s3_retention")
 
 
@@ -55,10 +57,10 @@ def restore_objects(params: Mapping[str, Any]) -> dict[str, Any]:
     return {"dry_run": form.is_dry_run, **result.num_by_kind}
 
 
-def _failed(result: Any) -> str:
+def _failed(result: RestoreResult) -> str:
     what = f"{result.num_failed} objects could not be brought back; the others were dealt with"
     first = result.first_failed
-    if first is None:
+    if first is None or first.failure is None:
         return f"{what}; s3_retention.restores says why"
     failure = first.failure
     return (

@@ -182,9 +182,7 @@ def facts_of_listed(bucket: str, prefix: str, entry: dict[str, Any], answer: dic
     """Read one entry of a page. Raises ``ListingError`` for a key that was not asked for, or an entry that is none."""
     key, etag, size, modified_at = (entry.get(name) for name in ("Key", "ETag", "Size", "LastModified"))
     if not (isinstance(key, str) and isinstance(size, int) and isinstance(modified_at, datetime)):
-        raise ListingError(
-            f"listing s3://{bucket}/{prefix} gave an object without one key, size and time: {entry!r:.200}"
-        )
+        raise ListingError(f"listing s3://{bucket}/{prefix}: not one key, size and time: {entry!r:.200}")
     if answer.get("EncodingType") == "url" and ("%" in key or "+" in key):
         try:
             key = unquote_plus(key, errors="strict")

@@ -84,9 +84,7 @@ class S3Gateway:
                 return
             last, token = token, answer.get("NextContinuationToken")
             if token is None or token == last:
-                raise ListingError(
-                    f"listing s3://{bucket}/{prefix}: more was promised without a new continuation token"
-                )
+                raise ListingError(f"listing s3://{bucket}/{prefix}: more was promised without a new token")
 
     def list_page(
         self, bucket: str, prefix: str, *, start_after: str, token: str | None

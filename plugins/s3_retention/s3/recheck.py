@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from os.path import commonprefix
 from typing import TYPE_CHECKING
 
-from s3_retention.core.objects import NULL_VERSION, ObjectFacts
+from s3_retention.core.objects import ObjectFacts, is_same_incarnation
 from s3_retention.core.outcome import FailureClass, Final, Outcome
 from s3_retention.errors import ListingError
 
@@ -114,20 +114,6 @@ def _looks(gateway: S3Gateway, targets: Sequence[ObjectFacts], places: Sequence[
                 # The store is at fault, and no key: it is not asked for each of them, every time up to a timeout.
                 fault = replace(found, whole_request=True)
         yield part
-
-
-def is_same_incarnation(planned: ObjectFacts, found: ObjectFacts) -> bool:
-    """Say whether a look found what the plan saw; times are compared in whole seconds, as HEAD has them.
-
-    A version is known by its id: on some stores a lock changes its time. The null version is not: see ``NULL_VERSION``.
-    """
-    if planned.ref.version_id not in (None, NULL_VERSION) and planned.ref == found.ref:
-        return True
-    return (
-        planned.etag == found.etag
-        and planned.size == found.size
-        and planned.last_modified_at.replace(microsecond=0) == found.last_modified_at.replace(microsecond=0)
-    )
 
 
 def outcome_by_look(planned: ObjectFacts, outcome: Outcome, found: ObjectFacts | Outcome) -> Outcome:

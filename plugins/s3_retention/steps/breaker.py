@@ -15,13 +15,10 @@ if TYPE_CHECKING:
 
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.store.connection import Connection
+    from s3_retention.store.kill_switches import SetLevers
 
 MIN_DENIED = 100
 """Denials of one batch below which their share says nothing: these go to quarantine, each by itself."""
-
-
-KILL_SWITCH = "kill_switch"
-"""What stopped a batch that a person stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +41,14 @@ def find_brake(conn: Connection, policy: RetentionPolicy) -> Stop | None:
     if first not in (None, policy.rules_hash):
         why = f"the rules of policy {policy.name} changed, and version is still {policy.version}: raise it"
         return Stop("policy_changed", why)
-    levers = kill_switches.look(conn, policy=policy.name)
-    if levers.stop_reason is not None:
-        return Stop(KILL_SWITCH, f"set by {levers.stopped_by}: {levers.stop_reason}")
-    return None
+    return stop_by_switch(kill_switches.look(conn, policy=policy.name))
+
+
+def stop_by_switch(levers: SetLevers) -> Stop | None:
+    """Give the stop that a person has set; None where there is none."""
+    if levers.stop_reason is None:
+        return None
+    return Stop("kill_switch", f"set by {levers.stopped_by}: {levers.stop_reason}")
 
 
 @dataclass(slots=True)

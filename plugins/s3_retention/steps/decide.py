@@ -6,14 +6,17 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from s3_retention.core.approval import over_limits
 from s3_retention.errors import PlanRefusedError
-from s3_retention.store import plan_candidates, plan_kept_keys
+from s3_retention.store import plan_canary, plan_candidates, plan_kept_keys
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from s3_retention.core.approval import OverLimit
     from s3_retention.core.holder import Holder
     from s3_retention.core.policy import RetentionPolicy
+    from s3_retention.core.policy_parts import Limits
     from s3_retention.steps.scan import Scan
     from s3_retention.store.batches import DealtBatch
     from s3_retention.store.connection import Connection
@@ -51,6 +54,15 @@ class PlanResult:
     next_due_at: datetime | None = None
     batches: tuple[DealtBatch, ...] = ()
     is_waiting: bool = False
+
+    def over(self, limits: Limits) -> tuple[OverLimit, ...]:
+        """Give every limit that this plan exceeds."""
+        return over_limits(
+            limits,
+            num_scanned=self.num_scanned,
+            num_discovered=self.num_discovered,
+            num_bytes=self.num_bytes,
+        )
 
     def __str__(self) -> str:
         """Print the plan for a task log."""
@@ -128,6 +140,17 @@ def store_commands(
 def chunk_size_of(policy: RetentionPolicy) -> int:
     """Give the most commands that a chunk of this policy holds."""
     return min(MAX_CHUNK, _batch_size_of(policy))
+
+
+def canary_of(conn: Connection, policy: RetentionPolicy, interval_id: int | None) -> int | None:
+    """Give how many commands go alone, where nothing was ever deleted by this version of the policy.
+
+    ``interval_id`` is the one that is being planned; a simulation has none.
+    """
+    is_first = policy.limits.canary is not None and plan_canary.is_first_of_version(
+        conn, policy=policy.name, policy_version=policy.version, interval_id=interval_id
+    )
+    return policy.limits.canary if is_first else None
 
 
 def _batch_size_of(policy: RetentionPolicy) -> int:

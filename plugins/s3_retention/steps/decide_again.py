@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from s3_retention.core.objects import is_same_incarnation
 from s3_retention.core.outcome import Final, Outcome, kept
 from s3_retention.core.verdict import Action, Decider
-from s3_retention.s3.recheck import Faults, is_same_incarnation
+from s3_retention.s3.recheck import Faults
 from s3_retention.steps.retry import look_with_retries
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from s3_retention.core.objects import NULL_VERSION, ListedVersion
+from s3_retention.core.objects import NULL_VERSION, ListedVersion, is_same_incarnation
 from s3_retention.core.outcome import Final, Outcome, kept
 from s3_retention.core.verdict import Verdict
 from s3_retention.core.versions import NO_LATEST, OVER_KEPT, VersionDecider
-from s3_retention.s3.recheck import Faults, is_same_incarnation
+from s3_retention.s3.recheck import Faults
 from s3_retention.s3.version_listing import look_at_histories
 from s3_retention.steps.retry import look_with_retries
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from s3_retention.steps.breaker import KILL_SWITCH, Stop
+from s3_retention.steps.breaker import stop_by_switch
 from s3_retention.store import kill_switches
 
 if TYPE_CHECKING:
@@ -37,10 +37,8 @@ class Levers:
         """Look, in the caller's transaction: a switch stops the batch, a new hold reaches what is loaded already."""
         levers = kill_switches.look(conn, policy=self.policy)
         self._looked_at = self.limits.clock()
-        if levers.stop_reason is not None:
-            self.delivered.stop = self.delivered.stop or Stop(
-                KILL_SWITCH, f"set by {levers.stopped_by}: {levers.stop_reason}"
-            )
+        if (stop := stop_by_switch(levers)) is not None:
+            self.delivered.stop = self.delivered.stop or stop
             # Nothing that is at the store is tried again.
             self.limits.ending.set()
         self.feed.heed(levers.holds)

@@ -16,7 +16,7 @@ from s3_retention.steps.claim import use_policy_version
 from s3_retention.steps.collecting import collects_rarely
 from s3_retention.steps.decide import Bounds, PlanResult
 from s3_retention.steps.turns import takes_short_turns
-from s3_retention.store import intervals, ledger_entries, plan_canary, watermarks
+from s3_retention.store import intervals, ledger_entries, watermarks
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
@@ -97,18 +97,10 @@ def _store_plan(
             holder,
             interval_id=interval_id,
             generation=GENERATION,
-            canary=_canary(conn, policy, interval_id),
+            canary=decide.canary_of(conn, policy, interval_id),
         )
         _mark_planned(conn, policy, interval_id, fence, result)
     return result
-
-
-def _canary(conn: Connection, policy: RetentionPolicy, interval_id: int) -> int | None:
-    """Give how many commands go alone, where nothing was ever deleted by this version of the policy."""
-    is_first = policy.limits.canary is not None and plan_canary.is_first_of_version(
-        conn, policy=policy.name, policy_version=policy.version, interval_id=interval_id
-    )
-    return policy.limits.canary if is_first else None
 
 
 def _skip_empty_slices(

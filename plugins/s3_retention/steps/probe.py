@@ -7,10 +7,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from s3_retention.core.condition import EtagCondition, Guard
-from s3_retention.core.objects import ObjectFacts
+from s3_retention.core.objects import ObjectFacts, is_same_incarnation
 from s3_retention.core.outcome import FailureClass, Final, Outcome, classify
 from s3_retention.s3.keys import is_condition, xml_can_carry
-from s3_retention.s3.recheck import is_same_incarnation
 from s3_retention.steps.retry import look_with_retries
 
 if TYPE_CHECKING:

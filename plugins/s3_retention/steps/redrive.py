@@ -141,7 +141,9 @@ def waive(conn: Connection, selection: Selection, holder: Holder, *, acted_by: s
         rows = [row["quarantine_id"] for row in _select(conn, selection, {})]
         for interval_id in quarantine.list_intervals(conn, rows):
             ledger_entries.ensure_partition(conn, interval_id=interval_id)
-        return quarantine.waive(conn, rows, holder=holder, acted_by=acted_by or "unknown", note=note)
+        waived = quarantine.waive(conn, rows, holder=holder, acted_by=acted_by or "unknown", note=note)
+        ledger_entries.append_kept(conn, waived, reason="waived")
+        return len(waived)
 
 
 def _select(conn: Connection, selection: Selection, max_redrives: Mapping[str, int]) -> list[Row]:
@@ -161,11 +163,13 @@ def _preview(
         too_often = quarantine.count_redriven_too_often(
             conn, policy=selection.policy, max_redrives=max_redrives
         )
+    ids = [row["quarantine_id"] for row in rows]
+    causes = quarantine.sum_by_cause(conn, ids)
     return Preview(
         len(rows),
-        Counter((row["policy"], row["failure_class"], row["code"] or "no code") for row in rows),
-        min((row["last_failed_at"] for row in rows), default=None),
-        tuple(rows[:MAX_SHOWN]),
+        Counter({(row["policy"], row["failure_class"], row["code"]): row["num_commands"] for row in causes}),
+        min((row["oldest_at"] for row in causes), default=None),
+        tuple(quarantine.list_rows(conn, ids[:MAX_SHOWN])),
         too_often,
     )
 

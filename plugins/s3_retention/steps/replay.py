@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from s3_retention.core.approval import over_limits
 from s3_retention.core.interval import ClaimAction, IntervalState, decide_claim
 from s3_retention.core.policy import Mode
 from s3_retention.errors import ReplayRefusedError
@@ -87,7 +86,9 @@ def look(conn: Connection, source: CandidateSource, policy: RetentionPolicy, int
     interval, generation = claimed.interval, replays.next_generation(conn, claimed.interval_id)
     bounds = Bounds(interval.starts_at, interval.ends_at, interval.starts_at, claimed.interval_id, generation)
     with transaction(conn):
-        return decide.run(conn, policy, scanned, bounds)
+        result = decide.run(conn, policy, scanned, bounds)
+    _refuse_over_limit(policy, interval, result)
+    return result
 
 
 def _find(conn: Connection, interval_key: str) -> ClaimedInterval:
@@ -177,12 +178,7 @@ def _store_plan(
 
 def _refuse_over_limit(policy: RetentionPolicy, interval: Interval, result: PlanResult) -> None:
     """Refuse a replay that a cleanup would have to ask about: in its form nobody waits for an answer."""
-    over = over_limits(
-        policy.limits,
-        num_scanned=result.num_scanned,
-        num_discovered=result.num_discovered,
-        num_bytes=result.num_bytes,
-    )
+    over = result.over(policy.limits)
     if over:
         raise ReplayRefusedError(
             f"the replay of {interval.key} would delete {'; '.join(map(str, over))}: nothing was planned. Let the "

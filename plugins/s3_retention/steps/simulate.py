@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from s3_retention.core.approval import over_limits
 from s3_retention.core.interval import BEGINNING
 from s3_retention.core.simulation import PrefixSum, ReasonSum, Simulation
 from s3_retention.steps import decide, scan
 from s3_retention.steps.collecting import collects_rarely
 from s3_retention.steps.decide import Bounds
 from s3_retention.steps.turns import takes_short_turns
-from s3_retention.store import plan_candidates, simulations, watermarks
+from s3_retention.store import plan_canary, plan_candidates, simulations, watermarks
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
@@ -40,6 +39,9 @@ def run(
     with transaction(conn):
         result = decide.run(conn, policy, scanned, Bounds(policy.start_at or BEGINNING, ends_at))
         plan_candidates.cut(conn, chunk_size=decide.chunk_size_of(policy))
+        plan_canary.begin(conn)
+        if (canary := decide.canary_of(conn, policy, None)) is not None:
+            plan_canary.take(conn, canary)
         simulation = _summarize(conn, policy, result)
         simulations.insert(conn, simulation, rules_hash=policy.rules_hash, ends_at=ends_at, holder=holder)
     return result, simulation
@@ -65,12 +67,7 @@ def _summarize(conn: Connection, policy: RetentionPolicy, result: PlanResult) ->
         [PrefixSum(**_whole(row)) for row in prefixes],
         [row["key"] for row in simulations.list_due(conn, max_rows=MAX_SAMPLE)],
         simulations.count_lonely_groups(conn),
-        over_limits(
-            policy.limits,
-            num_scanned=result.num_scanned,
-            num_discovered=result.num_discovered,
-            num_bytes=result.num_bytes,
-        ),
+        result.over(policy.limits),
     )
 
 

@@ -24,8 +24,8 @@ class SetLevers:
 
 def look(conn: Connection, *, policy: str) -> SetLevers:
     """Look at what a running batch of this policy must heed."""
-    row = fetch_one(conn, "kill_switches", "look_at_levers", policy=policy) or {}
-    return SetLevers(row["stop_reason"], row["stopped_by"], row["holds"])
+    (row,) = fetch_all(conn, "kill_switches", "look_at_levers", policy=policy)
+    return SetLevers(**row)
 
 
 def stop(conn: Connection, *, policy: str | None, reason: str, holder: Holder, acted_by: str) -> int | None:

@@ -51,6 +51,11 @@ def settle(
     return int(row["num_appended"])
 
 
+def append_kept(conn: Connection, quarantine_ids: Sequence[int], *, reason: str) -> None:
+    """End the commands of quarantine rows that the caller's transaction has closed undeleted."""
+    run(conn, "ledger_entries", "append_kept", quarantine_ids=list(quarantine_ids), reason=reason)
+
+
 def settle_rejected(conn: Connection, batch: ClaimedBatch, *, lease: timedelta) -> int:
     """End what is left of a batch of a rejected plan as kept: the number of commands. Raises ``ClaimLostError``."""
     row = fetch_one(

@@ -41,7 +41,7 @@ def find_of_run(conn: Connection, *, holder: Holder) -> int | None:
 
 
 def get(conn: Connection, hold_id: int) -> Row | None:
-    """Give a hold: ``bucket``, ``scope``, ``name``, ``lifted_at``, ``lifted_by``; None when there is none."""
+    """Give who has lifted a hold, as ``lifted_by``, None while nobody has; no row when there is no such hold."""
     return fetch_one(conn, "legal_holds", "get_hold", hold_id=hold_id)
 
 

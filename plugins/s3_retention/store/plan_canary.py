@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 _TABLE = "plan_canary"
 
 
-def is_first_of_version(conn: Connection, *, policy: str, policy_version: str, interval_id: int) -> bool:
+def is_first_of_version(
+    conn: Connection, *, policy: str, policy_version: str, interval_id: int | None
+) -> bool:
     """Say whether nothing was ever deleted by this version of a policy: no earlier plan of it holds a command."""
     row = fetch_one(
         conn,
@@ -25,10 +27,15 @@ def is_first_of_version(conn: Connection, *, policy: str, policy_version: str, i
     return bool(row and row["is_first"])
 
 
-def take(conn: Connection, num_commands: int) -> None:
-    """Take so many commands at most out of the chunks that were cut, before they are stored."""
+def begin(conn: Connection) -> None:
+    """Start a plan from nothing."""
     for name in ("create_plan_canary", "clear_plan_canary"):
         run(conn, _TABLE, name)
+
+
+def take(conn: Connection, num_commands: int) -> None:
+    """Take so many commands at most out of the chunks that were cut, before they are stored."""
+    begin(conn)
     run(conn, _TABLE, "take_canary", num_commands=num_commands)
     for name in ("drop_taken_chunk", "shorten_taken_chunk"):
         run(conn, _TABLE, name)

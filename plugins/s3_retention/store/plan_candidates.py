@@ -135,7 +135,7 @@ def supersede_ripe(conn: Connection, *, policy_version: str, holder: Holder) -> 
         ledger_entries.ensure_partition(conn, interval_id=row["interval_id"])
     # Most plans find none, and need no lock on the ledger, which they only read.
     if ripe:
-        run(
+        superseded = fetch_all(
             conn,
             _TABLE,
             "supersede_ripe_locks",
@@ -143,3 +143,5 @@ def supersede_ripe(conn: Connection, *, policy_version: str, holder: Holder) -> 
             dag_id=holder.dag_id,
             run_id=holder.run_id,
         )
+        ids = [row["quarantine_id"] for row in superseded]
+        ledger_entries.append_kept(conn, ids, reason="planned_anew")

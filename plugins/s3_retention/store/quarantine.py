@@ -36,7 +36,7 @@ def _counts(conn: Connection, name: str, batch_id: int, holder: Holder) -> dict[
 
 
 def select_for_redrive(conn: Connection, selection: Selection, max_redrives: Mapping[str, int]) -> list[Row]:
-    """Lock waiting rows that match all that is given, and give what a person wants to know of each.
+    """Lock waiting rows that match all that is given: ``quarantine_id``, ``policy``, ``size`` of each.
 
     ``max_redrives`` says by policy how often a row may be redriven; one that is not named has no limit.
     """
@@ -55,6 +55,16 @@ def select_for_redrive(conn: Connection, selection: Selection, max_redrives: Map
         interval_key=selection.interval_key,
         max_commands=selection.max_commands,
     )
+
+
+def sum_by_cause(conn: Connection, quarantine_ids: Sequence[int]) -> list[Row]:
+    """Sum rows: ``policy``, ``failure_class``, ``code``, ``num_commands``, ``oldest_at``."""
+    return fetch_all(conn, "quarantine", "sum_by_cause", quarantine_ids=list(quarantine_ids))
+
+
+def list_rows(conn: Connection, quarantine_ids: Sequence[int]) -> list[Row]:
+    """List rows for a person: ``bucket``, ``key``, ``failure_class``, ``operation_id`` in hex."""
+    return fetch_all(conn, "quarantine", "list_rows", quarantine_ids=list(quarantine_ids))
 
 
 def count_redriven_too_often(conn: Connection, *, policy: str | None, max_redrives: Mapping[str, int]) -> int:
@@ -78,9 +88,9 @@ def list_intervals(conn: Connection, quarantine_ids: Sequence[int]) -> list[int]
 
 def waive(
     conn: Connection, quarantine_ids: Sequence[int], *, holder: Holder, acted_by: str, note: str
-) -> int:
-    """Close rows undeleted, each with its ledger entry; the number that was closed."""
-    return run(
+) -> list[int]:
+    """Close rows undeleted: the ids of those that were closed, whose commands the caller ends."""
+    rows = fetch_all(
         conn,
         "quarantine",
         "waive_rows",
@@ -90,6 +100,7 @@ def waive(
         acted_by=acted_by,
         note=note,
     )
+    return [row["quarantine_id"] for row in rows]
 
 
 def count_waived(conn: Connection, *, holder: Holder) -> int:
