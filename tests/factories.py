@@ -270,7 +270,13 @@ class World:
     ) -> quarantine.QuarantineResult:
         return quarantine.run(self.conn, Holder(dag, run, "quarantine"), failed_map_indexes=failed)
 
-    def report(self, run: str = "run-1", *, interval_id: int | None = None) -> RunReport:
+    def report(
+        self,
+        run: str = "run-1",
+        *,
+        interval_id: int | None = None,
+        triggered_at: datetime | None = None,
+    ) -> RunReport:
         """Report a cleanup run on its interval, which is the newest unless it is named."""
         return report.run(
             self.conn,
@@ -278,6 +284,7 @@ class World:
             policy=NAME,
             interval_id=self.interval_id() if interval_id is None else interval_id,
             window=self.policy.window,
+            triggered_at=triggered_at,
         )
 
     def clean(self, run: str = "run-1") -> RunReport:

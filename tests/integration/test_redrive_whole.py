@@ -132,7 +132,7 @@ def test_a_dry_run_of_a_replay_over_a_limit_is_refused_as_the_replay_is(world: W
     world.put(A)
     world.clean()
     world.put(B)
-    limited = world.under(limits={"max_objects": 0})
+    limited = world.under(limits={"max_objects": 0, "allow_expire_everything": True})
     source = Timeless(world.gateway, world.bucket, "exports/")
     with pytest.raises(ReplayRefusedError, match=r"1 objects, over limits\.max_objects = 0"):
         replay.look(world.conn, source, limited.policy, world.interval_key())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -22,7 +23,11 @@ def test_a_run_reports_its_outcomes_with_reasons_and_bytes(world: World) -> None
     world.delete(batch)
     world.sweep()
     report = world.report()
-    assert report.counts() == {
+    counts = report.counts()
+    seconds = counts.pop("seconds")
+    assert isinstance(seconds, dict)
+    assert set(seconds) == {"claim_to_plan", "deal_to_drain", "claim_to_report"}
+    assert counts == {
         "num_discovered": 3,
         "num_by_outcome": {"already_absent": 1, "deleted": 1, "quarantined": 1},
         "num_by_detail": {"quarantined:permission": 1},
@@ -33,6 +38,8 @@ def test_a_run_reports_its_outcomes_with_reasons_and_bytes(world: World) -> None
         "num_redriven_by_class": {},
         "num_resolved_by_class": {},
         "is_balanced": True,
+        "plan_hash": world.value("SELECT s3_retention.plan_hash(1, 0)").hex(),
+        "rules_hash": world.policy.rules_hash,
     }
     (row,) = world.rows("SELECT counts, is_balanced, policy, interval_id FROM s3_retention.run_reports")
     assert row == {
@@ -206,3 +213,57 @@ def test_what_a_run_resumes_is_drained_by_the_run_that_ended_it(world: World) ->
     assert report.num_by_detail == {}
     drained = world.rows("SELECT num_drained FROM s3_retention.run_reports ORDER BY report_id")
     assert [row["num_drained"] for row in drained] == [2, 1]
+
+
+def test_a_report_tells_how_long_the_run_waited_planned_drained_and_lasted(world: World) -> None:
+    world.put(A)
+    world.set_clock("timestamptz '2036-07-01 00:10:00+00'")
+    planned = world.planned()
+    world.set_clock("timestamptz '2036-07-01 00:11:00+00'")
+    for batch in planned.batches:
+        world.delete(batch)
+    world.set_clock("timestamptz '2036-07-01 00:11:30+00'")
+    report = world.report(triggered_at=datetime(2036, 7, 1, tzinfo=timezone.utc))
+    assert report.times is not None
+    assert report.times.seconds() == {
+        "trigger_to_claim": 600.0,
+        "claim_to_plan": 0.0,
+        "deal_to_drain": 60.0,
+        "claim_to_report": 90.0,
+    }
+    assert "trigger to claim 600.0 s, claim to plan 0.0 s, deal to drain 60.0 s" in str(report)
+
+
+def test_a_plan_that_an_earlier_run_has_stored_took_the_run_no_time(world: World) -> None:
+    world.put(A, B)
+    world = world.under(
+        batch={"size": 1}, limits={"max_commands_per_run": 1, "allow_expire_everything": True}
+    )
+    world.clean()
+    again = world.clean("run-2")
+    assert again.times is not None
+    assert set(again.times.seconds()) == {"deal_to_drain", "claim_to_report"}
+    assert again.plan_hash == world.value("SELECT s3_retention.plan_hash(1, 0)")
+
+
+def test_a_replay_reports_the_hash_of_its_own_plan(world: World) -> None:
+    world.put(A)
+    first = world.clean()
+    world.put(A, B)
+    replayed = world.replan()
+    for batch in replayed.batches:
+        world.delete(batch, "replay-1", dag=REDRIVE)
+    report = world.report_redrive("replay-1")
+    assert report.plan_hash == world.value("SELECT s3_retention.plan_hash(1, 1)")
+    assert report.plan_hash != first.plan_hash
+
+
+def test_a_redrive_has_no_plan_of_its_own(world: World) -> None:
+    world.put(A)
+    world.s3.deny(world.bucket, [A])
+    world.clean()
+    world.redrive()
+    report = world.report_redrive()
+    assert (report.plan_hash, report.rules_hash) == (None, None)
+    assert report.times is not None
+    assert set(report.times.seconds()) == {"deal_to_drain", "claim_to_report"}

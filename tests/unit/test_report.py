@@ -48,6 +48,9 @@ def test_the_counts_are_plain_values() -> None:
         "num_redriven_by_class": {},
         "num_resolved_by_class": {},
         "is_balanced": True,
+        "plan_hash": None,
+        "rules_hash": None,
+        "seconds": {},
     }
 
 

@@ -14,6 +14,44 @@ INSERT INTO s3_retention.run_reports (
     %(num_remaining)s
 );
 
+-- name: time_run
+-- When a run did what.
+WITH claimed AS (
+    SELECT min(claims.claimed_at) AS claimed_at FROM s3_retention.claims
+    WHERE claims.run_id = %(run_id)s AND claims.dag_id = %(dag_id)s
+),
+
+dealt AS (
+    SELECT
+        min(batches.dealt_at) AS dealt_at,
+        max(greatest(batches.closed_at, batches.released_at)) AS drained_at
+    FROM s3_retention.batches
+    WHERE batches.run_id = %(run_id)s AND batches.dag_id = %(dag_id)s
+)
+
+SELECT
+    claimed.claimed_at,
+    dealt.dealt_at,
+    dealt.drained_at,
+    s3_retention.clock() AS reported_at
+FROM claimed
+CROSS JOIN dealt;
+
+-- name: hash_stored_plan
+-- What a plan was, when it was stored, and by which rules. Of generation 0 there is no replay.
+SELECT
+    s3_retention.plan_hash(intervals.interval_id, %(generation)s) AS plan_hash,
+    policy_versions.rules_hash,
+    CASE WHEN %(generation)s = 0 THEN intervals.planned_at ELSE replays.planned_at END AS planned_at
+FROM s3_retention.intervals
+LEFT JOIN s3_retention.replays
+    ON intervals.interval_id = replays.interval_id AND replays.generation = %(generation)s
+LEFT JOIN s3_retention.policy_versions
+    ON
+        intervals.policy = policy_versions.policy
+        AND coalesce(replays.policy_version, intervals.policy_version) = policy_versions.policy_version
+WHERE intervals.interval_id = %(interval_id)s;
+
 -- name: list_last_figures
 -- What the last cleanup runs of a policy said at their ends, the newest first; of a run that reported again,
 -- the last word.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from s3_retention.core.capacity import Capacity
+    from s3_retention.core.run_times import RunTimes
 
 SETTLED = ("deleted", "already_absent", "changed", "kept")
 
@@ -24,7 +25,8 @@ class RunReport:
     are those that have ended since they were dealt to this run, and not to one before. ``num_uploads_aborted`` counts
     unfinished multipart uploads, which are no commands and stand outside of the balance. ``num_redriven_by_class``
     counts what a redrive took, by the class it had waited with, and ``num_resolved_by_class`` what of that it has
-    ended. ``capacity`` is None for a redrive, and while a policy has too few runs.
+    ended. ``capacity`` is None for a redrive, and while a policy has too few runs. ``plan_hash`` (32 bytes) and
+    ``rules_hash`` (hex) are those of the plan that the run worked on, and of the rules that made it.
     """
 
     policy: str | None
@@ -40,6 +42,9 @@ class RunReport:
     num_uploads_aborted: int = 0
     num_redriven_by_class: Counter[str] = field(default_factory=Counter)
     num_resolved_by_class: Counter[str] = field(default_factory=Counter)
+    plan_hash: bytes | None = None
+    rules_hash: str | None = None
+    times: RunTimes | None = field(default=None, compare=False)
 
     @property
     def num_pending(self) -> int:
@@ -64,6 +69,9 @@ class RunReport:
             "num_redriven_by_class": dict(self.num_redriven_by_class),
             "num_resolved_by_class": dict(self.num_resolved_by_class),
             "is_balanced": self.is_balanced,
+            "plan_hash": self.plan_hash.hex() if self.plan_hash else None,
+            "rules_hash": self.rules_hash,
+            "seconds": self.times.seconds() if self.times else {},
         }
 
     def __str__(self) -> str:
@@ -88,8 +96,15 @@ class RunReport:
             lines.append(f"  left to the next run {self.num_remaining:>7,}")
         if self.capacity is not None:
             lines.append(f"  {self.capacity}")
+        lines += self._times_and_hashes()
         lines.append("  balanced" if self.is_balanced else "  NOT BALANCED")
         return "\n".join(lines)
+
+    def _times_and_hashes(self) -> list[str]:
+        times = [f"  {self.times}"] if self.times is not None and self.times.seconds() else []
+        if self.plan_hash is None:
+            return times
+        return [*times, f"  plan {self.plan_hash.hex()}", f"  rules {self.rules_hash}"]
 
     def _success_rates(self) -> list[str]:
         """Of a redrive: how much of each class has ended."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import structlog
 from airflow.providers.common.compat.sdk import get_current_context
 
 from s3_retention.core.holder import Holder
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 log = structlog.get_logger("s3_retention")
 
@@ -26,6 +31,12 @@ def triggering_user() -> str | None:
     """Say who triggered this run, where Airflow knows."""
     user: str | None = getattr(get_current_context()["dag_run"], "triggering_user_name", None)
     return user
+
+
+def triggered_at() -> datetime | None:
+    """Say when this run was due, or somebody asked for it."""
+    at: datetime | None = getattr(get_current_context()["dag_run"], "run_after", None)
+    return at
 
 
 def failed_map_indexes(task_id: str) -> frozenset[int]:

@@ -10,7 +10,7 @@ import structlog
 
 from s3_retention import errors
 from s3_retention.runtime.connections import open_ledger, open_source, open_store
-from s3_retention.runtime.context import failed_map_indexes, holder
+from s3_retention.runtime.context import failed_map_indexes, holder, triggered_at
 from s3_retention.runtime.environment import load_policy, max_map_length, settings
 from s3_retention.runtime.failing import airflow_errors
 from s3_retention.runtime.uploads import abort_uploads
@@ -57,7 +57,7 @@ def plan_commands(policy_name: str, claim: Mapping[str, Any]) -> bool:
         return False
     with airflow_errors():
         policy = load_policy(policy_name)
-        source = open_source(policy)
+        source = open_source(policy, is_simulated=claim["status"] == SIMULATED)
         with open_ledger() as conn:
             if claim["status"] == SIMULATED:
                 planned, simulation = simulate.run(conn, source, policy, holder())
@@ -192,7 +192,12 @@ def report_run(policy_name: str | None, interval_id: int | None) -> dict[str, An
 
     with open_ledger() as conn:
         done: RunReport = report.run(
-            conn, holder(), policy=policy_name, interval_id=interval_id, window=_window(policy_name)
+            conn,
+            holder(),
+            policy=policy_name,
+            interval_id=interval_id,
+            window=_window(policy_name),
+            triggered_at=triggered_at(),
         )
     log.info("report", policy=policy_name, count=done.num_discovered, **done.counts())
     for line in str(done).splitlines():

@@ -24,6 +24,8 @@ from s3_retention.store import (
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from s3_retention.core.holder import Holder
     from s3_retention.core.policy import Window
     from s3_retention.store.connection import Connection
@@ -50,20 +52,22 @@ def run(
     policy: str | None,
     interval_id: int | None,
     window: Window | None = None,
+    triggered_at: datetime | None = None,
 ) -> RunReport:
     """Report the run; complete its interval or replay when nothing of it is open, and give its lease back.
 
     ``policy`` and ``interval_id`` are those of a cleanup, and ``window`` that of its policy, where it can be read: by
-    it is told whether the policy keeps up. A run that went on to further slices reports on its last one.
-    The report is in the ledger before anything is raised. Raises ``NotPlannedError`` when the scan or the plan
-    failed, ``UnbalancedError``, which names commands that
-    nothing accounts for, and ``BatchStoppedError`` when a batch was stopped: both keep the run red.
+    it is told whether the policy keeps up. ``triggered_at`` is when the run was due or asked for. A run that went on to
+    further slices reports on its last one. The report is in the ledger before anything is raised. Raises
+    ``NotPlannedError`` when the scan or the plan failed, ``UnbalancedError``, which names commands that nothing
+    accounts for, and ``BatchStoppedError`` when a batch was stopped: each keeps the run red.
     """
     dealt = batches.list_of_run(conn, holder=holder)
     with transaction(conn):
         # Its completion and the counts are of one moment.
         work = _end_interval(conn, holder, policy, interval_id) or _end_replay(conn, holder)
         report = _count(conn, holder, policy, work, sum(one.num_commands for one in dealt))
+        report = _date(conn, holder, report, work, triggered_at)
         report = _insert(conn, holder, report, work, window)
     if work is not None and not work.is_planned:
         raise NotPlannedError
@@ -163,6 +167,24 @@ def _count(
         num_uploads_aborted=aborted_uploads.count(conn, holder=holder),
         num_redriven_by_class=Counter({row["failure_class"]: row["num_selected"] for row in redriven}),
         num_resolved_by_class=Counter({row["failure_class"]: row["num_resolved"] for row in redriven}),
+    )
+
+
+def _date(
+    conn: Connection, holder: Holder, report: RunReport, work: _Work | None, triggered_at: datetime | None
+) -> RunReport:
+    """Add when the run did what, and the hashes of its plan."""
+    times = run_reports.time_run(conn, holder=holder, triggered_at=triggered_at)
+    if work is None or not work.is_planned:
+        return replace(report, times=times)
+    plan = run_reports.hash_plan(conn, interval_id=work.interval_id, generation=work.generation)
+    # What an earlier run has planned took this one no time.
+    is_own = times.claimed_at is not None and plan["planned_at"] >= times.claimed_at
+    return replace(
+        report,
+        plan_hash=plan["plan_hash"],
+        rules_hash=plan["rules_hash"],
+        times=replace(times, planned_at=plan["planned_at"]) if is_own else times,
     )
 
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from psycopg.types.json import Jsonb
 
 from s3_retention.core.capacity import RunFigures
+from s3_retention.core.run_times import RunTimes
 from s3_retention.store.statements import fetch_all, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from s3_retention.core.holder import Holder
     from s3_retention.store.connection import Connection
@@ -39,6 +41,20 @@ def list_pending(conn: Connection, *, holder: Holder, max_rows: int) -> list[Row
         run_id=holder.run_id,
         max_rows=max_rows,
     )
+
+
+def time_run(conn: Connection, *, holder: Holder, triggered_at: datetime | None) -> RunTimes:
+    """Look up when a run did what; of its plan nothing is known here."""
+    (row,) = fetch_all(conn, "run_reports", "time_run", dag_id=holder.dag_id, run_id=holder.run_id)
+    return RunTimes(triggered_at=triggered_at, planned_at=None, **row)
+
+
+def hash_plan(conn: Connection, *, interval_id: int, generation: int) -> Row:
+    """Hash a stored plan: ``plan_hash`` (32 bytes), ``rules_hash`` (hex) of what made it, and ``planned_at``."""
+    (row,) = fetch_all(
+        conn, "run_reports", "hash_stored_plan", interval_id=interval_id, generation=generation
+    )
+    return row
 
 
 def insert(
