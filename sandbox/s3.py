@@ -54,12 +54,13 @@ class Identity:
 
 @dataclass(frozen=True)
 class S3Server:
-    """A running server. `admin` may do everything; `worker` only use objects of the buckets it was given."""
+    """A running server: `admin` may do everything; of some buckets, `worker` uses the objects, `reader` sees them."""
 
     endpoint: str
+    part: Part
     admin: Identity
     worker: Identity
-    part: Part
+    reader: Identity
 
     def admin_client(self, config: Config | None = None) -> S3Client:
         """A client for seeding and for looking independently: no denial binds it."""
@@ -82,25 +83,33 @@ class S3Server:
     @property
     def airflow_connection_uri(self) -> str:
         """The worker's Airflow connection, for `AIRFLOW_CONN_...`; in the JSON form, which it takes too."""
+        return self.connection_uri(self.worker)
+
+    def connection_uri(self, identity: Identity) -> str:
+        """The Airflow connection of an identity."""
         extra = {
             "endpoint_url": self.endpoint,
             "region_name": REGION,
             "config_kwargs": {"s3": {"addressing_style": "path"}},
         }
-        login, password = self.worker.access_key, self.worker.secret_key
+        login, password = identity.access_key, identity.secret_key
         return json.dumps({"conn_type": "aws", "login": login, "password": password, "extra": extra})
 
-    def write_env(self, file: Path) -> None:
-        """Write the admin's settings to `file`, to be sourced by a shell: no secret need be shown."""
-        settings = {
-            "AWS_ACCESS_KEY_ID": self.admin.access_key,
-            "AWS_SECRET_ACCESS_KEY": self.admin.secret_key,
+    def env(self, identity: Identity) -> dict[str, str]:
+        """What boto3 and the AWS CLI read of the environment, for an identity."""
+        return {
+            "AWS_ACCESS_KEY_ID": identity.access_key,
+            "AWS_SECRET_ACCESS_KEY": identity.secret_key,
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_DEFAULT_REGION": REGION,
         }
+
+    def write_env(self, file: Path) -> None:
+        """Write the admin's settings to `file`, to be sourced by a shell: no secret need be shown."""
         file.touch(mode=0o600)
         file.write_text(
-            "".join(f"export {name}={value}\n" for name, value in settings.items()), encoding="utf-8"
+            "".join(f"export {name}={value}\n" for name, value in self.env(self.admin).items()),
+            encoding="utf-8",
         )
 
     def deny(self, bucket: str, keys: Iterable[str]) -> None:
@@ -162,18 +171,22 @@ def s3_server(folder: Path, *, worker_buckets: Sequence[str] = ("weekly-digests"
     need not exist: nothing is created here.
     """
     # Absent ones answer the worker with NoSuchBucket, all others with AccessDenied, as on AWS.
-    actions = tuple(f"{action}:{name}" for name in worker_buckets for action in ("Read", "List", "Write"))
-    admin, worker = Identity("admin", ("Admin",)), Identity("worker", actions)
+    looks = tuple(f"{action}:{name}" for name in worker_buckets for action in ("Read", "List"))
+    writes = tuple(f"Write:{name}" for name in worker_buckets)
+    admin, worker = Identity("admin", ("Admin",)), Identity("worker", looks + writes)
+    reader = Identity("reader", looks)
     weed = find_program("weed", wheel=WHEEL)
     folder = folder.resolve()
     data = folder / "data"
     data.mkdir(parents=True, exist_ok=True)
     config = folder / "s3.json"
     config.touch(mode=0o600)
-    config.write_text(json.dumps({"identities": [admin.as_json(), worker.as_json()]}), encoding="utf-8")
+    config.write_text(
+        json.dumps({"identities": [one.as_json() for one in (admin, worker, reader)]}), encoding="utf-8"
+    )
 
     for attempt in range(1, START_ATTEMPTS + 1):
-        server = _prepare(weed, folder, config, admin, worker)
+        server = _prepare(weed, folder, config, admin, worker, reader)
         try:
             with server.part:
                 try:
@@ -190,7 +203,7 @@ def s3_server(folder: Path, *, worker_buckets: Sequence[str] = ("weekly-digests"
                 socket.unlink(missing_ok=True)
 
 
-def _prepare(weed: Path, folder: Path, config: Path, admin: Identity, worker: Identity) -> S3Server:
+def _prepare(weed: Path, folder: Path, config: Path, *identities: Identity) -> S3Server:
     """The server on new free ports, not started."""
     names = [name for server in SERVERS for name in (f"{server}.port", f"{server}.port.grpc")]
     ports = dict(zip(names, free_ports(len(names)), strict=True))
@@ -222,7 +235,7 @@ def _prepare(weed: Path, folder: Path, config: Path, admin: Identity, worker: Id
         patience=0,  # its data are not wanted after the end, and a clean end takes 4 to 13 s
         remove=[Path(f"/tmp/seaweedfs-{name}.sock") for name in sockets],  # noqa: S108
     )
-    return S3Server(f"http://{LOOPBACK}:{ports['s3.port']}", admin, worker, part)
+    return S3Server(f"http://{LOOPBACK}:{ports['s3.port']}", part, *identities)
 
 
 def _wait_for_start(server: S3Server) -> None:

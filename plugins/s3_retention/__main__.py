@@ -5,14 +5,12 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from s3_retention.core.durations import format_duration, parse_duration
+from s3_retention.core.durations import format_duration
 from s3_retention.core.policy import AgeFrom, RetentionPolicy, policy_schema
 from s3_retention.errors import S3RetentionError
 from s3_retention.policy_files import overlaps, read_policy_files, read_policy_paths
-from s3_retention.shell import ask
-
-# plugins/s3_retention/__main__.py: include/ lies beside plugins/.
-POLICY_FOLDER = Path(__file__).resolve().parents[2] / "include" / "policies"
+from s3_retention.shell import ask, rehearse
+from s3_retention.shell.stores import DEFAULT_FLOOR, POLICY_FOLDER, Folder, MinRetention, parse_floor
 
 # Tracebacks without local variables: one of them is a connection string.
 app = typer.Typer(
@@ -33,22 +31,11 @@ def policies(
     files: Annotated[
         list[Path] | None, typer.Argument(help="Policy files; none: all of the folder.", show_default=False)
     ] = None,
-    folder: Annotated[
-        Path, typer.Option(envvar="AIRFLOW__S3_RETENTION__POLICIES_DIR", help="The folder of the policies.")
-    ] = POLICY_FOLDER,
-    min_retention: Annotated[
-        str,
-        typer.Option(
-            envvar="AIRFLOW__S3_RETENTION__MIN_RETENTION",
-            help="The floor, as in [s3_retention] min_retention.",
-        ),
-    ] = "1d",
+    folder: Folder = POLICY_FOLDER,
+    min_retention: MinRetention = DEFAULT_FLOOR,
 ) -> None:
     """Check policy files: one line for each good one, one for each fault; exit 1 when there is a fault."""
-    try:
-        floor = parse_duration(min_retention)
-    except ValueError as error:
-        raise typer.BadParameter(f"{min_retention!r} {error}", param_hint="--min-retention") from error
+    floor = parse_floor(min_retention)
     try:
         read = (
             read_policy_paths([*dict.fromkeys(files)], min_retention=floor)
@@ -107,7 +94,7 @@ def migrate(
     typer.echo("the ledger schema is up to date")
 
 
-for question in (ask.explain, ask.status, ask.report, ask.simulated):
+for question in (ask.explain, ask.status, ask.report, rehearse.simulate, rehearse.simulated):
     app.command()(question)
 
 

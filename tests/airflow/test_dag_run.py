@@ -18,7 +18,7 @@ POLICY = """
 name: tested
 version: v1
 mode: {mode}
-source: {{type: s3_listing, bucket: tested, prefix: data/}}
+source: {{type: s3_listing, bucket: tested, prefix: data/, simulate_aws_conn_id: onlooker}}
 select: {{include: ["data/**"]}}
 age: {{from: key_date, regex: "data/(?P<date>[0-9]{{4}})/", format: "%Y", retain: 1d}}
 window: {{safety_delay: 0s}}
@@ -71,7 +71,7 @@ def test_simulate_then_enforce_twice_then_redrive_run_task_by_task(tmp_path: Pat
         client.create_multipart_upload(Bucket="tested", Key="data/2020/unfinished")
         env = {
             "AIRFLOW_CONN_S3_RETENTION_LEDGER": ledger.airflow_connection_uri,
-            "AIRFLOW_CONN_S3_RETENTION_STORE": s3.airflow_connection_uri,
+            "AIRFLOW_CONN_ONLOOKER": s3.connection_uri(s3.reader),
             "AIRFLOW__S3_RETENTION__POLICIES_DIR": str(policies),
             "AIRFLOW__S3_RETENTION__MIN_RETENTION": "1s",
         }
@@ -83,6 +83,11 @@ def test_simulate_then_enforce_twice_then_redrive_run_task_by_task(tmp_path: Pat
         assert look(ledger.writer_conninfo, "SELECT count(*) FROM s3_retention.watermarks") == [(0,)]
         assert client.list_objects_v2(Bucket="tested")["KeyCount"] == 4
         assert len(client.list_multipart_uploads(Bucket="tested")["Uploads"]) == 1
+        # All of that by an identity that cannot delete, and without the one that can.
+        assert look(
+            ledger.writer_conninfo, "SELECT policy, num_scanned, num_due FROM s3_retention.simulations"
+        ) == [("tested", 4, 2)]
+        env["AIRFLOW_CONN_S3_RETENTION_STORE"] = s3.airflow_connection_uri
 
         (policies / "tested.yaml").write_text(POLICY.format(mode="enforce"))
         assert run_dags(home, env, cleanup, cleanup, redrive) == ["success"] * 3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from datetime import datetime, timedelta, timezone
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -177,8 +176,8 @@ def test_prefixes_of_every_length_hold_what_begins_so_at_the_plan_and_at_the_del
     world.report()
     assert world.keys() == held
     # The same keys, looked up as a delivery looks them up.
-    of_all = [SimpleNamespace(ref=ObjectRef(world.bucket, key), command_id=key.encode()) for key in keys]
-    assert legal_holds.find_held(world.conn, of_all) == {key.encode() for key in held}  # type: ignore[arg-type]
+    places = legal_holds.find_held(world.conn, [ObjectRef(world.bucket, key) for key in keys])
+    assert {keys[place] for place in places} == held
 
 
 @pytest.mark.parametrize("scope", ["key", "prefix"])

@@ -60,7 +60,10 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     (Jsonb({}), "detail counts did num_kept_by_reason over_limits"),
     (
         [1],
-        "attempts earlier_generations finding_ids generations interval_ids max_redrives quarantine_ids sizes",
+        (
+            "attempts earlier_generations finding_ids generations interval_ids max_redrives min_bytes min_days "
+            "quarantine_ids sizes"
+        ),
     ),
     ([Jsonb({})], "details"),
     ([timedelta(0)], "safety_delays"),
@@ -73,8 +76,8 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     (
         ["text"],
         (
-            "buckets causes codes etags failure_classes group_keys keys kinds marker_version_ids messages outcomes "
-            "policies reasons request_ids run_ids subjects tenants upload_ids version_ids"
+            "buckets causes codes etags failure_classes group_keys keys kinds marker_version_ids messages names "
+            "outcomes policies reasons request_ids run_ids subjects tenants upload_ids version_ids"
         ),
     ),
 )

@@ -12,6 +12,8 @@ from s3_retention.steps import hold, simulate
 from tests.factories import CLEANUP, KEEP_LATEST, ODD_KEYS, Timeless
 
 if TYPE_CHECKING:
+    from mypy_boto3_s3.literals import StorageClassType
+
     from s3_retention.core.simulation import Simulation
     from tests.factories import World
 
@@ -104,6 +106,49 @@ def test_it_says_what_goes_and_what_stays_with_reasons_bytes_and_places(world: W
         assert words in said
     (row,) = world.rows("SELECT num_due, run_id, detail FROM s3_retention.simulations")
     assert (row["num_due"], row["run_id"], row["detail"]) == (2, "sim-1", shown.detail())
+
+
+def test_what_a_storage_class_bills_all_the_same_is_told_before_anything_goes(world: World) -> None:
+    big = b"x" * (1 << 20)
+    stored: tuple[tuple[str, StorageClassType], ...] = (
+        ("a", "STANDARD_IA"),
+        ("b", "DEEP_ARCHIVE"),
+        ("c", "INTELLIGENT_TIERING"),
+    )
+    for name, storage_class in stored:
+        world.admin.put_object(
+            Bucket=world.bucket, Key=f"exports/2020-01/{name}.json", Body=big, StorageClass=storage_class
+        )
+    # Of these classes, an object of one byte is billed as one of 128 KiB.
+    world.admin.put_object(
+        Bucket=world.bucket, Key="exports/2020-01/d.json", Body=b"x", StorageClass="STANDARD_IA"
+    )
+    world.put("exports/2020-01/e.json")
+    world.set_clock("clock_timestamp() + interval '29 days'")
+    shown = simulated(world)
+    found = {one.storage_class: one for one in shown.storage_classes}
+    counted = {name: (one.num_objects, one.num_bytes, one.num_early) for name, one in found.items()}
+    assert counted == {
+        "STANDARD_IA": (2, (1 << 20) + 1, 2),
+        "DEEP_ARCHIVE": (1, 1 << 20, 1),
+        "INTELLIGENT_TIERING": (1, 1 << 20, 0),
+        "STANDARD": (1, 1, 0),
+    }
+    byte_days = {name: one.num_byte_days for name, one in found.items()}
+    assert byte_days["STANDARD_IA"] == pytest.approx((1 << 20) + (1 << 17), rel=0.01)
+    assert byte_days["DEEP_ARCHIVE"] == pytest.approx(151 * (1 << 20), rel=0.01)
+    assert (byte_days["STANDARD"], byte_days["INTELLIGENT_TIERING"]) == (0, 0)
+    (line,) = [one for one in str(shown).splitlines() if "DEEP_ARCHIVE" in one]
+    assert line.endswith("1 sooner than billed: 0.15 GiB-days are paid all the same")
+
+
+def test_what_has_lived_as_long_as_its_class_bills_costs_nothing_more(world: World) -> None:
+    world.admin.put_object(
+        Bucket=world.bucket, Key="exports/2020-01/a.json", Body=b"x", StorageClass="STANDARD_IA"
+    )
+    world.set_clock("clock_timestamp() + interval '31 days'")
+    (only,) = simulated(world).storage_classes
+    assert (only.storage_class, only.num_early, only.num_byte_days) == ("STANDARD_IA", 0, 0)
 
 
 def test_an_empty_bucket_has_an_empty_plan(world: World) -> None:

@@ -456,6 +456,12 @@ def test_limits_are_no_rules_and_may_change_under_the_same_version() -> None:
     assert parse({"limits": limits}).rules_hash == parse().rules_hash
 
 
+def test_the_rules_hash_stays_whoever_looks_in_a_simulation() -> None:
+    source = parse().source.model_dump(exclude_none=True)
+    assert parse({"source": source | {"simulate_aws_conn_id": "onlooker"}}).rules_hash == parse().rules_hash
+    assert parse({"source": source | {"aws_conn_id": "another"}}).rules_hash != parse().rules_hash
+
+
 def test_the_rules_hash_is_of_the_meaning_and_not_of_the_writing() -> None:
     written = {"age.retain": "P4W2D", "select.exclude": [], "source.whole_bucket": False, "keep": None}
     assert parse(written).rules_hash == parse().rules_hash

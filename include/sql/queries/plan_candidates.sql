@@ -9,7 +9,8 @@ CREATE TEMPORARY TABLE IF NOT EXISTS plan_candidates (
     last_modified_at timestamptz NOT NULL,
     reference_at timestamptz NOT NULL,
     due_at timestamptz NOT NULL,
-    group_key text COLLATE "C"
+    group_key text COLLATE "C",
+    storage_class text
 ) ON COMMIT PRESERVE ROWS;
 
 -- name: clear_plan_candidates
@@ -19,7 +20,7 @@ TRUNCATE plan_candidates;
 -- name: copy_plan_candidates
 -- Takes one page of a listing.
 COPY plan_candidates (
-    bucket, key, version_id, etag, size, last_modified_at, reference_at, due_at, group_key
+    bucket, key, version_id, etag, size, last_modified_at, reference_at, due_at, group_key, storage_class
 ) FROM STDIN WITH (FORMAT "binary");
 
 -- name: create_plan_open_commands
@@ -131,7 +132,8 @@ held_lengths AS MATERIALIZED (
 )
 
 INSERT INTO plan_decisions (
-    bucket, key, version_id, etag, size, last_modified_at, reference_at, due_at, group_key, reason
+    bucket, key, version_id, etag, size, last_modified_at, reference_at, due_at, group_key,
+    storage_class, reason
 )
 SELECT
     ranked.bucket,
@@ -143,6 +145,7 @@ SELECT
     ranked.reference_at,
     ranked.due_at,
     ranked.group_key,
+    ranked.storage_class,
     CASE
         WHEN ranked.place <= %(keep_latest)s::integer THEN 'kept_latest'
         WHEN ranked.due_at < %(due_from)s::timestamptz THEN 'outside_interval'

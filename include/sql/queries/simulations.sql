@@ -68,6 +68,36 @@ GROUP BY %(prefix)s || CASE WHEN due.is_folder THEN due.part || '/' ELSE '' END
 ORDER BY num_objects DESC, prefix ASC
 LIMIT %(max_rows)s;
 
+-- name: sum_by_storage_class
+-- Of what is due, by storage class. Where the class bills for longer than the object will have lived, by its
+-- age since it was written: how many, and for how many byte-days; each counts at least the bytes that its
+-- class bills.
+SELECT
+    coalesce(due.storage_class, 'STANDARD') AS storage_class,
+    count(*) AS num_objects,
+    sum(due.size) AS num_bytes,
+    count(*) FILTER (WHERE due.num_days_left > 0) AS num_early,
+    coalesce(sum(due.num_days_left * greatest(due.size, due.min_bytes)), 0) AS num_byte_days
+FROM (
+    SELECT
+        plan_decisions.storage_class,
+        plan_decisions.size,
+        billed.min_bytes,
+        greatest(
+            0,
+            billed.min_days
+            - extract(EPOCH FROM s3_retention.clock() - plan_decisions.last_modified_at) / 86400
+        ) AS num_days_left
+    FROM plan_decisions
+    LEFT JOIN
+        unnest(%(names)s::text[], %(min_days)s::integer[], %(min_bytes)s::bigint[])
+            AS billed (name, min_days, min_bytes)
+        ON plan_decisions.storage_class = billed.name
+    WHERE plan_decisions.reason = 'due'
+) AS due
+GROUP BY coalesce(due.storage_class, 'STANDARD')
+ORDER BY num_objects DESC, storage_class ASC;
+
 -- name: list_due
 -- The first of what would go, the longest due before all.
 SELECT

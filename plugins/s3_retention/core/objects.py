@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from s3_retention.core.values import value
@@ -27,12 +27,16 @@ class ObjectRef:
 
 @value
 class ObjectFacts:
-    """One object as a store described it: size in bytes, ``last_modified_at`` aware, ETag with its quotes."""
+    """One object as a store described it: size in bytes, ``last_modified_at`` aware, ETag with its quotes.
+
+    ``storage_class`` is told by a listing alone, and None for ``STANDARD``; it tells no object from another.
+    """
 
     ref: ObjectRef
     etag: str | None
     size: int
     last_modified_at: datetime
+    storage_class: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,8 @@ class RetentionPolicy(StrictModel):
             del values["versions"]
         if not self.bypass_governance:
             del values["bypass_governance"]
+        # By whom a simulation looks decides nothing.
+        values["source"].pop("simulate_aws_conn_id", None)
         canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
         return sha256(canonical.encode()).hexdigest()
 

@@ -56,6 +56,11 @@ class Source(StrictModel):
     aws_conn_id: Text = Field(
         "s3_retention_store", min_length=1, description="The Airflow connection of the store."
     )
+    simulate_aws_conn_id: Text | None = Field(
+        None,
+        min_length=1,
+        description="The Airflow connection by which a simulation looks: one whose identity cannot delete.",
+    )
     whole_bucket: Flag = Field(default=False, description="Must be true where the prefix is empty.")
 
     @model_validator(mode="after")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from s3_retention.core.approval import OverLimit
+
+
+_GIB = 1024**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,21 @@ class PrefixSum:
 
 
 @dataclass(frozen=True, slots=True)
+class ClassSum:
+    """Objects that are due in one storage class.
+
+    ``num_early`` of them are younger than the least time for which the class bills; deleted now, they are billed on for
+    ``num_byte_days``. It is the least that can be: an object that a lifecycle rule has moved is billed from then on.
+    """
+
+    storage_class: str
+    num_objects: int
+    num_bytes: int
+    num_early: int
+    num_byte_days: int
+
+
+@dataclass(frozen=True, slots=True)
 class Simulation:
     """One simulation in counts, bytes and a sample of keys.
 
@@ -49,6 +67,7 @@ class Simulation:
     plan_hash: bytes
     reasons: Sequence[ReasonSum]
     prefixes: Sequence[PrefixSum]
+    storage_classes: Sequence[ClassSum]
     sample: Sequence[str]
     num_lonely_groups: int
     over: Sequence[OverLimit]
@@ -66,10 +85,8 @@ class Simulation:
                 }
                 for one in self.reasons
             ],
-            "prefixes": [
-                {"prefix": one.prefix, "num_objects": one.num_objects, "num_bytes": one.num_bytes}
-                for one in self.prefixes
-            ],
+            "prefixes": [asdict(one) for one in self.prefixes],
+            "storage_classes": [asdict(one) for one in self.storage_classes],
             "sample": list(self.sample),
             "num_lonely_groups": self.num_lonely_groups,
             "over_limits": [str(one) for one in self.over],
@@ -91,6 +108,12 @@ class Simulation:
         lines += [
             f"  {one.prefix!r:<18} {one.num_objects:>12,} {one.num_bytes:>18,}" for one in self.prefixes
         ]
+        if self.storage_classes:
+            lines.append(f"  {'due in class':<18} {'objects':>12} {'bytes':>18}")
+        lines += [
+            f"  {one.storage_class:<18} {one.num_objects:>12,} {one.num_bytes:>18,}{_fee(one)}"
+            for one in self.storage_classes
+        ]
         lines += [f"  would go: {key!r}" for key in self.sample]
         if self.num_lonely_groups:
             lines.append(
@@ -103,6 +126,12 @@ class Simulation:
 
 def _say(count: int | None) -> str:
     return "" if count is None else f"{count:,}"
+
+
+def _fee(one: ClassSum) -> str:
+    if not one.num_early:
+        return ""
+    return f"  {one.num_early:,} sooner than billed: {one.num_byte_days / _GIB:,.2f} GiB-days are paid all the same"
 
 
 def _span(one: ReasonSum) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from typing_extensions import dataclass_transform
@@ -10,7 +10,7 @@ from typing_extensions import dataclass_transform
 T = TypeVar("T")
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def value(cls: type[T]) -> type[T]:
     """Make a slotted dataclass that the type checker holds to be frozen.
 

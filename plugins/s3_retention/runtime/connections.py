@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from s3_retention.store.connection import Connection
 
 CONNECT_TIMEOUT_SECONDS = 10
-READ_TIMEOUT_SECONDS = 60
-BOTOCORE_ATTEMPTS = 1
-"""The retries are ours, per key and per class: botocore's would not wait as long as the store asks for."""
 
 
 @contextmanager
@@ -76,16 +73,18 @@ _LIBPQ_EXTRAS = frozenset(_LIBPQ_DEFAULTS) | {
 }
 
 
-def open_store(policy: RetentionPolicy) -> S3Gateway:
-    """Make the gateway to the store of a policy. Raises ``SettingsError`` without its connection.
+def open_store(policy: RetentionPolicy, *, conn_id: str | None = None) -> S3Gateway:
+    """Make the gateway to the store of a policy; ``conn_id`` is another connection than the policy's to it.
 
-    The connection's own ``config_kwargs`` (path style, proxies) are kept.
+    The connection's own ``config_kwargs`` (path style, proxies) are kept. Raises ``SettingsError`` without it.
     """
     from s3_retention.core.policy_batch import Checksum
     from s3_retention.s3.checksums import send_md5
 
     gateway = _open_gateway(
-        policy.source.aws_conn_id, f"the store of policy {policy.name}", parallel=policy.batch.parallel
+        conn_id or policy.source.aws_conn_id,
+        f"the store of policy {policy.name}",
+        parallel=policy.batch.parallel,
     )
     if policy.batch.checksum is Checksum.MD5:
         send_md5(gateway.client)
@@ -108,28 +107,27 @@ def open_restored_store(conn_id: str | None, *, parallel: int) -> S3Gateway:
 
 def _open_gateway(conn_id: str, purpose: str, *, parallel: int) -> S3Gateway:
     from airflow.providers.amazon.aws.hooks.s3 import S3Hook
-    from botocore.config import Config
 
+    from s3_retention.s3.client_config import client_config
     from s3_retention.s3.gateway import S3Gateway
 
     # Without this, the hook would go on with whatever identity the machine has.
     _get_connection(conn_id, purpose)
-    config = Config(
-        max_pool_connections=parallel + 2,
-        connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        read_timeout=READ_TIMEOUT_SECONDS,
-        retries={"mode": "standard", "total_max_attempts": BOTOCORE_ATTEMPTS},
-    )
+    config = client_config(parallel=parallel)
     theirs = S3Hook(aws_conn_id=conn_id).conn_config.botocore_config
     client = S3Hook(aws_conn_id=conn_id, config=config.merge(theirs) if theirs else config).get_conn()
     return S3Gateway(client)
 
 
-def open_source(policy: RetentionPolicy) -> CandidateSource:
-    """Open where the candidates of a policy come from. Raises ``SettingsError`` without its connection."""
+def open_source(policy: RetentionPolicy, *, is_simulated: bool = False) -> CandidateSource:
+    """Open where the candidates of a policy come from. Raises ``SettingsError`` without its connection.
+
+    A simulation looks by ``source.simulate_aws_conn_id``, where that is set.
+    """
     from s3_retention.sources.s3_listing import S3Listing
 
-    return S3Listing(open_store(policy), policy.source.bucket, policy.source.prefix)
+    named = policy.source.simulate_aws_conn_id if is_simulated else None
+    return S3Listing(open_store(policy, conn_id=named), policy.source.bucket, policy.source.prefix)
 
 
 def _get_connection(conn_id: str, purpose: str) -> Any:

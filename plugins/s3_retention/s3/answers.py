@@ -191,7 +191,10 @@ def facts_of_listed(bucket: str, prefix: str, entry: dict[str, Any], answer: dic
             key = unquote_plus(key, errors="surrogateescape")
     if not key.startswith(prefix):
         raise ListingError(f"listing s3://{bucket}/{prefix} named a key outside the prefix: {key!r}")
-    return ObjectFacts(ObjectRef(bucket, key), etag if isinstance(etag, str) else None, size, modified_at)
+    named = entry.get("StorageClass")
+    storage_class = named if named != "STANDARD" and isinstance(named, str) else None
+    etag = etag if isinstance(etag, str) else None
+    return ObjectFacts(ObjectRef(bucket, key), etag, size, modified_at, storage_class)
 
 
 def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome]:

@@ -6,7 +6,7 @@ import json
 import sys
 from contextlib import closing, contextmanager
 from enum import IntEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -43,12 +43,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: a list of obje
 
 
 @contextmanager
-def open_ledger(conninfo: str) -> Iterator[Connection]:
-    """Open the ledger for reading. Ends the program with a sentence and a code where it is away or refuses."""
+def open_ledger(conninfo: str, *, is_read_only: bool = True) -> Iterator[Connection]:
+    """Open the ledger. Ends the program with a sentence and a code where it is away or refuses."""
     from s3_retention.store.connection import connect
 
     try:
-        with closing(connect(conninfo, is_read_only=True)) as conn:
+        with closing(connect(conninfo, is_read_only=is_read_only)) as conn:
             yield conn
     except LedgerUnavailableError:
         fail("the ledger database cannot be reached: look at S3_RETENTION_LEDGER_CONNINFO", Exit.LEDGER_AWAY)
@@ -56,7 +56,7 @@ def open_ledger(conninfo: str) -> Iterator[Connection]:
         fail(str(error), Exit.NOT_GOOD)
 
 
-def fail(message: str, code: Exit) -> None:
+def fail(message: str, code: Exit) -> NoReturn:
     """Say why on standard error and end."""
     typer.echo(message, err=True)
     raise typer.Exit(code)

@@ -1,28 +1,47 @@
-"""``explain``, ``status``, ``report`` and ``simulated``: questions to the ledger."""
+"""``explain``, ``status`` and ``report``: questions to the ledger."""
 
 from __future__ import annotations
 
-import csv
-import sys
 from typing import Annotated
 
 import typer
 
+from s3_retention.core.objects import ObjectRef
 from s3_retention.shell.answers import AsJson, Conninfo, Exit, fail, open_ledger, show
+from s3_retention.shell.stores import (
+    DEFAULT_FLOOR,
+    POLICY_FOLDER,
+    Folder,
+    MinRetention,
+    open_gateway,
+    parse_floor,
+)
 
 SCHEME = "s3://"
+WithVerdict = Annotated[
+    bool,
+    typer.Option(
+        "--verdict",
+        help="Look at the object with the credentials of this shell, and say what each policy decides of it now.",
+    ),
+]
 
 
 def explain(
     uri: Annotated[str, typer.Argument(help="s3://bucket/key, byte for byte.", show_default=False)],
     conninfo: Conninfo,
-    as_json: AsJson = False,  # noqa: FBT002 - a switch of the command line
+    with_verdict: WithVerdict = False,  # noqa: FBT002 - a switch of the command line
+    folder: Folder = POLICY_FOLDER,
+    min_retention: MinRetention = DEFAULT_FLOOR,
+    as_json: AsJson = False,  # noqa: FBT002 - as above
 ) -> None:
-    """Show all that happened to one object, in order of time: commands, outcomes, quarantine, holds.
+    """Show all that happened to one object, in order of time: commands, outcomes, quarantine, holds, restores.
 
-    Exit code 1: the ledger knows nothing of it. It reads the plans and the ledger whole, which takes a second or so for
-    each million rows.
+    Exit code 1: the ledger knows nothing of it, and no policy looks at it. It reads the plans and the ledger whole,
+    which takes a second or so for each million rows.
     """
+    from s3_retention.policy_files import read_policy_files
+    from s3_retention.shell.verdicts import list_verdicts
     from s3_retention.store import histories
 
     bucket, slash, key = uri.removeprefix(SCHEME).partition("/")
@@ -30,6 +49,13 @@ def explain(
         raise typer.BadParameter(f"{uri!r} names no object; write s3://bucket/key", param_hint="URI")
     with open_ledger(conninfo) as conn:
         rows = histories.list_history(conn, bucket=bucket, key=key)
+        if with_verdict:
+            files = read_policy_files(folder, min_retention=parse_floor(min_retention))
+            policies = [file.policy for file in files if file.policy is not None]
+            rows += list_verdicts(conn, open_gateway(parallel=1), policies, ObjectRef(bucket, key))
+            for file in files:
+                if file.policy is None:
+                    typer.echo(file.error, err=True)
     if not rows:
         fail(
             f"the ledger knows nothing of {uri!r}: no policy has planned it, or the key is written otherwise",
@@ -77,33 +103,3 @@ def report(
     show(rows, ("reported_at", "run_id", "policy", "is_balanced", "counts"), as_json=as_json)
     if not all(row["is_balanced"] for row in rows):
         raise typer.Exit(Exit.NOT_GOOD)
-
-
-def simulated(
-    policy: Annotated[str, typer.Argument(help="The name of a policy.", show_default=False)],
-    conninfo: Conninfo,
-    as_json: AsJson = False,  # noqa: FBT002 - as above
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print objects and bytes per reason as CSV.")] = False,  # noqa: FBT002 - as above
-) -> None:
-    """Show what the last run of a policy in mode simulate would have deleted. Exit code 1: there is none."""
-    from s3_retention.store import simulations
-
-    with open_ledger(conninfo) as conn:
-        rows = simulations.list_newest(conn, policy=policy, max_rows=1)
-    if not rows:
-        fail(f"no run of policy {policy!r} in mode simulate is in the ledger", Exit.NOT_GOOD)
-    if as_json:
-        show(rows, (), as_json=True)
-        return
-    columns = ("reason", "num_objects", "num_bytes", "oldest_at", "newest_at")
-    if as_csv:
-        writer = csv.DictWriter(sys.stdout, columns)
-        writer.writeheader()
-        writer.writerows(rows[0]["detail"]["reasons"])
-        return
-    show(
-        rows,
-        ("simulated_at", "policy_version", "num_scanned", "num_due", "num_bytes", "plan_hash"),
-        as_json=False,
-    )
-    show(rows[0]["detail"]["reasons"], columns, as_json=False)

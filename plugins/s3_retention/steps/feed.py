@@ -57,7 +57,8 @@ class Feed:
             self._upcoming = self._with_held(self._upcoming)
 
     def _with_held(self, delivery: Delivery) -> Delivery:
-        return replace(delivery, held=legal_holds.find_held(self.conn, delivery.commands))
+        places = legal_holds.find_held(self.conn, [command.ref for command in delivery.commands])
+        return replace(delivery, held=frozenset(delivery.commands[place].command_id for place in places))
 
     def take(self) -> Delivery | None:
         """Give the delivery that is loaded; None where there is none, or its turn has not come."""

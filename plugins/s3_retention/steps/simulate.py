@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from s3_retention.core.interval import BEGINNING
-from s3_retention.core.simulation import PrefixSum, ReasonSum, Simulation
+from s3_retention.core.simulation import ClassSum, PrefixSum, ReasonSum, Simulation
 from s3_retention.steps import decide, scan
 from s3_retention.steps.collecting import collects_rarely
 from s3_retention.steps.decide import Bounds
@@ -65,6 +65,7 @@ def _summarize(conn: Connection, policy: RetentionPolicy, result: PlanResult) ->
         simulations.hash_plan(conn),
         [*decided, *at_first_sight],
         [PrefixSum(**_whole(row)) for row in prefixes],
+        [ClassSum(**_whole(row)) for row in simulations.sum_by_storage_class(conn)],
         [row["key"] for row in simulations.list_due(conn, max_rows=MAX_SAMPLE)],
         simulations.count_lonely_groups(conn),
         result.over(policy.limits),
@@ -73,4 +74,4 @@ def _summarize(conn: Connection, policy: RetentionPolicy, result: PlanResult) ->
 
 def _whole(row: Row) -> Row:
     """Postgres sums bytes as a decimal; they are whole."""
-    return row | {"num_bytes": int(row["num_bytes"])}
+    return row | {name: int(row[name]) for name in ("num_bytes", "num_byte_days") if name in row}

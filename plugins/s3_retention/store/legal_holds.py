@@ -9,9 +9,9 @@ from s3_retention.store.statements import fetch_all, fetch_one, run
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s3_retention.core.command import DeleteCommand
     from s3_retention.core.holder import Holder
     from s3_retention.core.lever import PlaceHold
+    from s3_retention.core.objects import ObjectRef
     from s3_retention.store.connection import Connection
     from s3_retention.store.statements import Row
 
@@ -50,13 +50,13 @@ def lift(conn: Connection, hold_id: int, *, reason: str, acted_by: str) -> bool:
     return run(conn, "legal_holds", "lift_hold", hold_id=hold_id, reason=reason, acted_by=acted_by) > 0
 
 
-def find_held(conn: Connection, commands: Sequence[DeleteCommand]) -> frozenset[bytes]:
-    """Find the commands whose objects a hold is in force on: their command ids."""
+def find_held(conn: Connection, refs: Sequence[ObjectRef]) -> list[int]:
+    """Find the objects that a hold is in force on: their places, from 0."""
     rows = fetch_all(
         conn,
         "legal_holds",
         "list_held",
-        buckets=[command.ref.bucket for command in commands],
-        keys=[command.ref.key for command in commands],
+        buckets=[ref.bucket for ref in refs],
+        keys=[ref.key for ref in refs],
     )
-    return frozenset(commands[row["place"] - 1].command_id for row in rows)
+    return [row["place"] - 1 for row in rows]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from s3_retention.store.statements import Row
 
 _TABLE = "plan_candidates"
-_TYPES = ("text", "text", "text", "text", "int8", "timestamptz", "timestamptz", "timestamptz", "text")
+_TYPES = ("text", "text", "text", "text", "int8", "timestamptz", "timestamptz", "timestamptz", "text", "text")
 
 
 def begin(conn: Connection) -> None:
@@ -44,6 +44,7 @@ def copy(conn: Connection, candidates: Iterable[Candidate]) -> None:
                     one.reference_at,
                     one.due_at,
                     one.group_key,
+                    facts.storage_class,
                 )
             )
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from psycopg.types.json import Jsonb
 
+from s3_retention.core.storage_classes import BILLED_LONGER
 from s3_retention.store.statements import fetch_all, fetch_one, run
 
 if TYPE_CHECKING:
@@ -33,6 +34,18 @@ def sum_by_reason(conn: Connection) -> list[Row]:
 def sum_by_prefix(conn: Connection, *, prefix: str, max_rows: int) -> list[Row]:
     """Sum what is due by the first part behind the prefix: ``prefix``, ``num_objects``, ``num_bytes``."""
     return fetch_all(conn, _TABLE, "sum_by_prefix", prefix=prefix, max_rows=max_rows)
+
+
+def sum_by_storage_class(conn: Connection) -> list[Row]:
+    """Sum what is due: ``storage_class``, ``num_objects``, ``num_bytes``, ``num_early``, ``num_byte_days``."""
+    return fetch_all(
+        conn,
+        _TABLE,
+        "sum_by_storage_class",
+        names=[one.name for one in BILLED_LONGER],
+        min_days=[one.min_days for one in BILLED_LONGER],
+        min_bytes=[one.min_bytes for one in BILLED_LONGER],
+    )
 
 
 def list_due(conn: Connection, *, max_rows: int) -> list[Row]:
