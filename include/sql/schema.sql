@@ -239,10 +239,6 @@ CREATE VIEW s3_retention.active_holds AS
 
 COMMENT ON VIEW s3_retention.active_holds IS 'The legal holds in force at this moment, by the clock of the ledger.';
 
-CREATE TABLE s3_retention.alembic_version (
-    version_num character varying(32) NOT NULL
-);
-
 CREATE TABLE s3_retention.approvals (
     interval_id bigint NOT NULL,
     generation integer DEFAULT 0 NOT NULL,
@@ -314,39 +310,27 @@ COMMENT ON COLUMN s3_retention.intervals.num_stragglers IS 'Planned objects that
 
 COMMENT ON COLUMN s3_retention.intervals.next_due_at IS 'The first due time at or after the end that the scan saw: then an object waits for a later interval.';
 
-CREATE TABLE s3_retention.ledger_entries (
-    interval_id bigint NOT NULL,
-    generation integer NOT NULL,
-    command_id bytea NOT NULL,
-    operation_id bytea NOT NULL,
-    batch_id bigint NOT NULL,
-    fence bigint NOT NULL,
-    tenant text,
-    bucket text NOT NULL,
-    key text NOT NULL COLLATE pg_catalog."C",
-    version_id text,
-    etag text,
-    size bigint NOT NULL,
-    last_modified_at timestamp with time zone NOT NULL,
-    due_at timestamp with time zone NOT NULL,
-    outcome text NOT NULL,
-    reason text,
-    num_attempts integer NOT NULL,
-    request_id text,
-    settled_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
-    marker_version_id text,
-    CONSTRAINT ledger_entries_check CHECK (((outcome = 'kept'::text) = (reason IS NOT NULL))),
-    CONSTRAINT ledger_entries_check1 CHECK (((marker_version_id IS NULL) OR ((outcome = 'deleted'::text) AND (version_id IS NULL)))),
-    CONSTRAINT ledger_entries_command_id_check CHECK ((length(command_id) = 32)),
-    CONSTRAINT ledger_entries_num_attempts_check CHECK ((num_attempts >= 0)),
-    CONSTRAINT ledger_entries_operation_id_check CHECK ((length(operation_id) = 32)),
-    CONSTRAINT ledger_entries_outcome_check CHECK ((outcome = ANY (ARRAY['deleted'::text, 'already_absent'::text, 'changed'::text, 'kept'::text])))
-)
-PARTITION BY RANGE (interval_id);
+CREATE TABLE s3_retention.kill_switches (
+    switch_id bigint NOT NULL,
+    policy text,
+    reason text NOT NULL,
+    set_by text DEFAULT CURRENT_USER NOT NULL,
+    set_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    dag_id text,
+    run_id text,
+    lifted_by text,
+    lifted_at timestamp with time zone,
+    lift_reason text,
+    CONSTRAINT kill_switches_check CHECK ((num_nulls(dag_id, run_id) = ANY (ARRAY[0, 2]))),
+    CONSTRAINT kill_switches_check1 CHECK ((num_nulls(lifted_by, lifted_at, lift_reason) = ANY (ARRAY[0, 3]))),
+    CONSTRAINT kill_switches_lift_reason_check CHECK ((btrim(lift_reason) <> ''::text)),
+    CONSTRAINT kill_switches_policy_check CHECK ((policy <> ''::text)),
+    CONSTRAINT kill_switches_reason_check CHECK ((btrim(reason) <> ''::text))
+);
 
-COMMENT ON TABLE s3_retention.ledger_entries IS 'One row per settled command, append-only. The claims table tells who held the batch at that fence.';
+COMMENT ON TABLE s3_retention.kill_switches IS 'While a row is not lifted, nothing is deleted: running batches stop between two requests.';
 
-COMMENT ON COLUMN s3_retention.ledger_entries.marker_version_id IS 'The delete marker that the delete has put on top of the key; removing it brings the object back.';
+COMMENT ON COLUMN s3_retention.kill_switches.policy IS 'NULL: every policy.';
 
 CREATE TABLE s3_retention.quarantine (
     quarantine_id bigint NOT NULL,
@@ -398,6 +382,219 @@ COMMENT ON COLUMN s3_retention.quarantine.redrive_batch_id IS 'The batch that ho
 COMMENT ON COLUMN s3_retention.quarantine.resolution IS 'How it ended; waived: a person closed it undeleted, and its ledger entry is kept with that reason.';
 
 COMMENT ON COLUMN s3_retention.quarantine.superseded_by IS 'The command that was planned in its place, by which the row was closed.';
+
+CREATE TABLE s3_retention.quarantine_events (
+    event_id bigint NOT NULL,
+    quarantine_id bigint NOT NULL,
+    event text NOT NULL,
+    dag_id text NOT NULL,
+    run_id text NOT NULL,
+    acted_by text,
+    detail text,
+    happened_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    note text,
+    CONSTRAINT quarantine_events_event_check CHECK ((event = ANY (ARRAY['quarantined'::text, 'redriven'::text, 'returned'::text, 'resolved'::text, 'superseded'::text, 'waived'::text]))),
+    CONSTRAINT quarantine_events_note_check CHECK ((btrim(note) <> ''::text))
+);
+
+COMMENT ON TABLE s3_retention.quarantine_events IS 'Every failure and return of a quarantine row. Append-only.';
+
+COMMENT ON COLUMN s3_retention.quarantine_events.note IS 'What the person who acted wrote into the form.';
+
+CREATE TABLE s3_retention.replays (
+    interval_id bigint NOT NULL,
+    generation integer NOT NULL,
+    policy text NOT NULL,
+    policy_version text NOT NULL,
+    state text DEFAULT 'claimed'::text NOT NULL,
+    claimed_by text,
+    claimed_until timestamp with time zone,
+    fence bigint DEFAULT 1 NOT NULL,
+    acted_by text,
+    num_scanned bigint,
+    num_discovered bigint,
+    num_bytes numeric,
+    num_kept_by_reason jsonb,
+    first_claimed_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    planned_at timestamp with time zone,
+    completed_at timestamp with time zone,
+    CONSTRAINT replays_check CHECK (((state = 'claimed'::text) = (planned_at IS NULL))),
+    CONSTRAINT replays_check1 CHECK (((state = 'completed'::text) = (completed_at IS NOT NULL))),
+    CONSTRAINT replays_check2 CHECK (((state <> 'completed'::text) OR (claimed_until IS NULL))),
+    CONSTRAINT replays_generation_check CHECK ((generation >= 1)),
+    CONSTRAINT replays_num_bytes_check CHECK ((num_bytes >= (0)::numeric)),
+    CONSTRAINT replays_num_discovered_check CHECK ((num_discovered >= 0)),
+    CONSTRAINT replays_num_scanned_check CHECK ((num_scanned >= 0)),
+    CONSTRAINT replays_state_check CHECK ((state = ANY (ARRAY['claimed'::text, 'planned'::text, 'completed'::text])))
+);
+
+COMMENT ON TABLE s3_retention.replays IS 'Second and later plans of a completed interval, bounded on both sides. The first plan is generation 0.';
+
+COMMENT ON COLUMN s3_retention.replays.acted_by IS 'Who asked for it, as Airflow knows; NULL where it does not.';
+
+CREATE TABLE s3_retention.restores (
+    restore_id bigint NOT NULL,
+    interval_id bigint NOT NULL,
+    generation integer NOT NULL,
+    command_id bytea NOT NULL,
+    operation_id bytea NOT NULL,
+    bucket text NOT NULL,
+    key text NOT NULL COLLATE pg_catalog."C",
+    marker_version_id text,
+    outcome text NOT NULL,
+    failure_class text,
+    code text,
+    request_id text,
+    dag_id text NOT NULL,
+    run_id text NOT NULL,
+    acted_by text NOT NULL,
+    note text,
+    settled_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    CONSTRAINT restores_check CHECK (((outcome = 'failed'::text) = (failure_class IS NOT NULL))),
+    CONSTRAINT restores_check1 CHECK (((outcome <> 'restored'::text) OR (marker_version_id IS NOT NULL))),
+    CONSTRAINT restores_command_id_check CHECK ((length(command_id) = 32)),
+    CONSTRAINT restores_operation_id_check CHECK ((length(operation_id) = 32)),
+    CONSTRAINT restores_outcome_check CHECK ((outcome = ANY (ARRAY['restored'::text, 'already_restored'::text, 'newer_version'::text, 'marker_gone'::text, 'purged'::text, 'bucket_unversioned'::text, 'null_marker'::text, 'no_marker_recorded'::text, 'failed'::text])))
+);
+
+COMMENT ON TABLE s3_retention.restores IS 'What a restore did about each ledger entry that it selected. An entry is restored once. Append-only.';
+
+COMMENT ON COLUMN s3_retention.restores.marker_version_id IS 'The delete marker that the ledger entry had recorded.';
+
+CREATE VIEW s3_retention.acts AS
+ SELECT holds.placed_at AS acted_at,
+    holds.placed_by AS acted_by,
+    'placed a hold'::text AS act,
+    concat_ws(' '::text, holds.scope, concat('s3://', holds.bucket, '/', holds.name)) AS subject,
+    holds.reason,
+    holds.dag_id,
+    holds.run_id,
+    NULL::bigint AS num_objects
+   FROM s3_retention.legal_holds holds
+UNION ALL
+ SELECT holds.lifted_at AS acted_at,
+    holds.lifted_by AS acted_by,
+    'lifted a hold'::text AS act,
+    concat_ws(' '::text, holds.scope, concat('s3://', holds.bucket, '/', holds.name)) AS subject,
+    holds.lift_reason AS reason,
+    NULL::text AS dag_id,
+    NULL::text AS run_id,
+    NULL::bigint AS num_objects
+   FROM s3_retention.legal_holds holds
+  WHERE (holds.lifted_at IS NOT NULL)
+UNION ALL
+ SELECT switches.set_at AS acted_at,
+    switches.set_by AS acted_by,
+    'stopped deletes'::text AS act,
+    COALESCE(switches.policy, 'every policy'::text) AS subject,
+    switches.reason,
+    switches.dag_id,
+    switches.run_id,
+    NULL::bigint AS num_objects
+   FROM s3_retention.kill_switches switches
+UNION ALL
+ SELECT switches.lifted_at AS acted_at,
+    switches.lifted_by AS acted_by,
+    'resumed deletes'::text AS act,
+    COALESCE(switches.policy, 'every policy'::text) AS subject,
+    switches.lift_reason AS reason,
+    NULL::text AS dag_id,
+    NULL::text AS run_id,
+    NULL::bigint AS num_objects
+   FROM s3_retention.kill_switches switches
+  WHERE (switches.lifted_at IS NOT NULL)
+UNION ALL
+ SELECT approvals.decided_at AS acted_at,
+    approvals.decided_by AS acted_by,
+    concat(approvals.decision, ' a plan') AS act,
+    intervals.interval_key AS subject,
+    encode(approvals.plan_hash, 'hex'::text) AS reason,
+    approvals.dag_id,
+    approvals.decided_in_run AS run_id,
+    intervals.num_discovered AS num_objects
+   FROM (s3_retention.approvals
+     JOIN s3_retention.intervals ON ((approvals.interval_id = intervals.interval_id)))
+  WHERE (approvals.decision = ANY (ARRAY['approved'::text, 'rejected'::text]))
+UNION ALL
+ SELECT min(events.happened_at) AS acted_at,
+    events.acted_by,
+    concat(events.event, ' commands') AS act,
+    parked.policy AS subject,
+    events.note AS reason,
+    events.dag_id,
+    events.run_id,
+    count(*) AS num_objects
+   FROM (s3_retention.quarantine_events events
+     JOIN s3_retention.quarantine parked ON ((events.quarantine_id = parked.quarantine_id)))
+  WHERE (events.event = ANY (ARRAY['redriven'::text, 'waived'::text]))
+  GROUP BY events.acted_by, events.event, parked.policy, events.note, events.dag_id, events.run_id
+UNION ALL
+ SELECT replays.first_claimed_at AS acted_at,
+    replays.acted_by,
+    'replayed an interval'::text AS act,
+    intervals.interval_key AS subject,
+    NULL::text AS reason,
+    NULL::text AS dag_id,
+    NULL::text AS run_id,
+    replays.num_discovered AS num_objects
+   FROM (s3_retention.replays
+     JOIN s3_retention.intervals ON ((replays.interval_id = intervals.interval_id)))
+UNION ALL
+ SELECT min(restores.settled_at) AS acted_at,
+    restores.acted_by,
+    'restored objects'::text AS act,
+    concat('s3://', restores.bucket) AS subject,
+    restores.note AS reason,
+    restores.dag_id,
+    restores.run_id,
+    count(*) AS num_objects
+   FROM s3_retention.restores
+  WHERE (restores.outcome = 'restored'::text)
+  GROUP BY restores.acted_by, restores.bucket, restores.note, restores.dag_id, restores.run_id;
+
+COMMENT ON VIEW s3_retention.acts IS 'What people did, once for each run: holds, stops, answers to plans, redrives, waivers, replays, restores.';
+
+COMMENT ON COLUMN s3_retention.acts.acted_by IS 'The user as Airflow knew them, or the role of the database; NULL where Airflow did not say.';
+
+COMMENT ON COLUMN s3_retention.acts.reason IS 'What they wrote; of an answer to a plan, the hash of the plan that they were shown.';
+
+CREATE TABLE s3_retention.alembic_version (
+    version_num character varying(32) NOT NULL
+);
+
+CREATE TABLE s3_retention.ledger_entries (
+    interval_id bigint NOT NULL,
+    generation integer NOT NULL,
+    command_id bytea NOT NULL,
+    operation_id bytea NOT NULL,
+    batch_id bigint NOT NULL,
+    fence bigint NOT NULL,
+    tenant text,
+    bucket text NOT NULL,
+    key text NOT NULL COLLATE pg_catalog."C",
+    version_id text,
+    etag text,
+    size bigint NOT NULL,
+    last_modified_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    outcome text NOT NULL,
+    reason text,
+    num_attempts integer NOT NULL,
+    request_id text,
+    settled_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    marker_version_id text,
+    CONSTRAINT ledger_entries_check CHECK (((outcome = 'kept'::text) = (reason IS NOT NULL))),
+    CONSTRAINT ledger_entries_check1 CHECK (((marker_version_id IS NULL) OR ((outcome = 'deleted'::text) AND (version_id IS NULL)))),
+    CONSTRAINT ledger_entries_command_id_check CHECK ((length(command_id) = 32)),
+    CONSTRAINT ledger_entries_num_attempts_check CHECK ((num_attempts >= 0)),
+    CONSTRAINT ledger_entries_operation_id_check CHECK ((length(operation_id) = 32)),
+    CONSTRAINT ledger_entries_outcome_check CHECK ((outcome = ANY (ARRAY['deleted'::text, 'already_absent'::text, 'changed'::text, 'kept'::text])))
+)
+PARTITION BY RANGE (interval_id);
+
+COMMENT ON TABLE s3_retention.ledger_entries IS 'One row per settled command, append-only. The claims table tells who held the batch at that fence.';
+
+COMMENT ON COLUMN s3_retention.ledger_entries.marker_version_id IS 'The delete marker that the delete has put on top of the key; removing it brings the object back.';
 
 CREATE VIEW s3_retention.balance AS
  SELECT intervals.interval_id,
@@ -517,37 +714,6 @@ ALTER TABLE s3_retention.claims ALTER COLUMN claim_id ADD GENERATED ALWAYS AS ID
     CACHE 1
 );
 
-CREATE TABLE s3_retention.replays (
-    interval_id bigint NOT NULL,
-    generation integer NOT NULL,
-    policy text NOT NULL,
-    policy_version text NOT NULL,
-    state text DEFAULT 'claimed'::text NOT NULL,
-    claimed_by text,
-    claimed_until timestamp with time zone,
-    fence bigint DEFAULT 1 NOT NULL,
-    acted_by text,
-    num_scanned bigint,
-    num_discovered bigint,
-    num_bytes numeric,
-    num_kept_by_reason jsonb,
-    first_claimed_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
-    planned_at timestamp with time zone,
-    completed_at timestamp with time zone,
-    CONSTRAINT replays_check CHECK (((state = 'claimed'::text) = (planned_at IS NULL))),
-    CONSTRAINT replays_check1 CHECK (((state = 'completed'::text) = (completed_at IS NOT NULL))),
-    CONSTRAINT replays_check2 CHECK (((state <> 'completed'::text) OR (claimed_until IS NULL))),
-    CONSTRAINT replays_generation_check CHECK ((generation >= 1)),
-    CONSTRAINT replays_num_bytes_check CHECK ((num_bytes >= (0)::numeric)),
-    CONSTRAINT replays_num_discovered_check CHECK ((num_discovered >= 0)),
-    CONSTRAINT replays_num_scanned_check CHECK ((num_scanned >= 0)),
-    CONSTRAINT replays_state_check CHECK ((state = ANY (ARRAY['claimed'::text, 'planned'::text, 'completed'::text])))
-);
-
-COMMENT ON TABLE s3_retention.replays IS 'Second and later plans of a completed interval, bounded on both sides. The first plan is generation 0.';
-
-COMMENT ON COLUMN s3_retention.replays.acted_by IS 'Who asked for it, as Airflow knows; NULL where it does not.';
-
 CREATE VIEW s3_retention.commands AS
  SELECT chunks.chunk_id,
     chunks.batch_id,
@@ -579,6 +745,97 @@ CREATE VIEW s3_retention.commands AS
          OFFSET 0) command);
 
 COMMENT ON VIEW s3_retention.commands IS 'The planned commands one by one, out of their chunks.';
+
+CREATE VIEW s3_retention.command_outcomes AS
+ SELECT commands.interval_id,
+    intervals.interval_key,
+    commands.policy,
+    commands.policy_version,
+    commands.generation,
+    commands.tenant,
+    commands.bucket,
+    commands.key,
+    commands.version_id,
+    commands.etag,
+    commands.size,
+    commands.last_modified_at,
+    commands.due_at,
+    commands.operation_id,
+    commands.command_id,
+    commands.batch_id,
+    COALESCE(entry.outcome,
+        CASE
+            WHEN (parked.quarantine_id IS NOT NULL) THEN 'quarantined'::text
+            WHEN (batches.stopped_class IS NOT NULL) THEN 'stopped'::text
+            ELSE 'pending'::text
+        END) AS outcome,
+        CASE
+            WHEN (entry.outcome IS NULL) THEN COALESCE(parked.failure_class, batches.stopped_class)
+            ELSE entry.reason
+        END AS reason,
+    COALESCE(entry.num_attempts, parked.num_attempts, 0) AS num_attempts,
+    COALESCE(entry.request_id, parked.request_id) AS request_id,
+    entry.marker_version_id,
+    entry.settled_at
+   FROM ((((s3_retention.commands
+     JOIN s3_retention.intervals ON ((commands.interval_id = intervals.interval_id)))
+     JOIN s3_retention.batches ON ((commands.batch_id = batches.batch_id)))
+     LEFT JOIN s3_retention.ledger_entries entry ON (((commands.interval_id = entry.interval_id) AND (commands.generation = entry.generation) AND (commands.command_id = entry.command_id))))
+     LEFT JOIN s3_retention.quarantine parked ON (((commands.interval_id = parked.interval_id) AND (commands.generation = parked.generation) AND (commands.command_id = parked.command_id) AND (parked.resolved_at IS NULL))));
+
+COMMENT ON VIEW s3_retention.command_outcomes IS 'Each command that was ever planned, once, and where it stands now. Ask for one interval_id: all is much.';
+
+COMMENT ON COLUMN s3_retention.command_outcomes.generation IS '0 for the first plan of an interval; a replay has the next one.';
+
+COMMENT ON COLUMN s3_retention.command_outcomes.outcome IS 'deleted, already_absent, changed or kept; or quarantined, stopped or pending, which are no ends.';
+
+COMMENT ON COLUMN s3_retention.command_outcomes.reason IS 'Why it was kept; of what is quarantined or stopped, the class of the failure.';
+
+COMMENT ON COLUMN s3_retention.command_outcomes.settled_at IS 'When it came to its end; NULL while it has none.';
+
+CREATE VIEW s3_retention.deleted_objects AS
+ SELECT entry.settled_at AS deleted_at,
+    intervals.policy,
+    COALESCE(replays.policy_version, intervals.policy_version) AS policy_version,
+    intervals.interval_key,
+    entry.tenant,
+    entry.bucket,
+    entry.key,
+    entry.version_id,
+    entry.size,
+    entry.last_modified_at,
+    entry.due_at,
+    (entry.settled_at - entry.due_at) AS late_by,
+    entry.marker_version_id,
+    entry.operation_id,
+    claimed.dag_id,
+    claimed.run_id,
+    restored.settled_at AS restored_at,
+    restored.acted_by AS restored_by
+   FROM ((((s3_retention.ledger_entries entry
+     JOIN s3_retention.intervals ON ((entry.interval_id = intervals.interval_id)))
+     LEFT JOIN s3_retention.replays ON (((entry.interval_id = replays.interval_id) AND (entry.generation = replays.generation))))
+     LEFT JOIN LATERAL ( SELECT claims.dag_id,
+            claims.run_id
+           FROM s3_retention.claims
+          WHERE ((claims.batch_id = entry.batch_id) AND (claims.fence = entry.fence))
+          ORDER BY claims.claim_id
+         LIMIT 1) claimed ON (true))
+     LEFT JOIN LATERAL ( SELECT restores.settled_at,
+            restores.acted_by
+           FROM s3_retention.restores
+          WHERE ((restores.interval_id = entry.interval_id) AND (restores.generation = entry.generation) AND (restores.command_id = entry.command_id) AND (restores.outcome = 'restored'::text))
+          ORDER BY restores.restore_id DESC
+         LIMIT 1) restored ON (true))
+  WHERE (entry.outcome = 'deleted'::text);
+
+COMMENT ON VIEW s3_retention.deleted_objects IS 'Each object that this package has deleted: by which policy and run, how late, and if it came back since.';
+
+COMMENT ON COLUMN s3_retention.deleted_objects.late_by IS 'How long it was there after it was due: the watermark, the safety delay and all waiting are in it.';
+
+COMMENT ON COLUMN s3_retention.deleted_objects.marker_version_id IS 'The delete marker that hides it, in a bucket with versions; NULL: it is gone for good.';
+
+COMMENT ON COLUMN s3_retention.deleted_objects.restored_at IS 'When a restore removed that marker; NULL: none has.';
 
 CREATE TABLE s3_retention.failed_attempts (
     batch_id bigint NOT NULL,
@@ -657,28 +914,6 @@ CREATE TABLE s3_retention.keepers (
 
 COMMENT ON TABLE s3_retention.keepers IS 'Per group with a planned delete, the objects whose presence allows it; looked at again before each delete.';
 
-CREATE TABLE s3_retention.kill_switches (
-    switch_id bigint NOT NULL,
-    policy text,
-    reason text NOT NULL,
-    set_by text DEFAULT CURRENT_USER NOT NULL,
-    set_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
-    dag_id text,
-    run_id text,
-    lifted_by text,
-    lifted_at timestamp with time zone,
-    lift_reason text,
-    CONSTRAINT kill_switches_check CHECK ((num_nulls(dag_id, run_id) = ANY (ARRAY[0, 2]))),
-    CONSTRAINT kill_switches_check1 CHECK ((num_nulls(lifted_by, lifted_at, lift_reason) = ANY (ARRAY[0, 3]))),
-    CONSTRAINT kill_switches_lift_reason_check CHECK ((btrim(lift_reason) <> ''::text)),
-    CONSTRAINT kill_switches_policy_check CHECK ((policy <> ''::text)),
-    CONSTRAINT kill_switches_reason_check CHECK ((btrim(reason) <> ''::text))
-);
-
-COMMENT ON TABLE s3_retention.kill_switches IS 'While a row is not lifted, nothing is deleted: running batches stop between two requests.';
-
-COMMENT ON COLUMN s3_retention.kill_switches.policy IS 'NULL: every policy.';
-
 ALTER TABLE s3_retention.kill_switches ALTER COLUMN switch_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME s3_retention.kill_switches_switch_id_seq
     START WITH 1
@@ -739,24 +974,6 @@ CREATE TABLE s3_retention.policy_versions (
 
 COMMENT ON TABLE s3_retention.policy_versions IS 'The rules behind each version, as a hash stored at first use: rules never change under one version.';
 
-CREATE TABLE s3_retention.quarantine_events (
-    event_id bigint NOT NULL,
-    quarantine_id bigint NOT NULL,
-    event text NOT NULL,
-    dag_id text NOT NULL,
-    run_id text NOT NULL,
-    acted_by text,
-    detail text,
-    happened_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
-    note text,
-    CONSTRAINT quarantine_events_event_check CHECK ((event = ANY (ARRAY['quarantined'::text, 'redriven'::text, 'returned'::text, 'resolved'::text, 'superseded'::text, 'waived'::text]))),
-    CONSTRAINT quarantine_events_note_check CHECK ((btrim(note) <> ''::text))
-);
-
-COMMENT ON TABLE s3_retention.quarantine_events IS 'Every failure and return of a quarantine row. Append-only.';
-
-COMMENT ON COLUMN s3_retention.quarantine_events.note IS 'What the person who acted wrote into the form.';
-
 ALTER TABLE s3_retention.quarantine_events ALTER COLUMN event_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME s3_retention.quarantine_events_event_id_seq
     START WITH 1
@@ -792,35 +1009,6 @@ COMMENT ON TABLE s3_retention.request_rates IS 'At which rate all workers togeth
 COMMENT ON COLUMN s3_retention.request_rates.reserved_at IS 'The turn that was given last: each worker reserves its keys before it sends them.';
 
 COMMENT ON COLUMN s3_retention.request_rates.next_at IS 'The turn that is given next, unless it has passed.';
-
-CREATE TABLE s3_retention.restores (
-    restore_id bigint NOT NULL,
-    interval_id bigint NOT NULL,
-    generation integer NOT NULL,
-    command_id bytea NOT NULL,
-    operation_id bytea NOT NULL,
-    bucket text NOT NULL,
-    key text NOT NULL COLLATE pg_catalog."C",
-    marker_version_id text,
-    outcome text NOT NULL,
-    failure_class text,
-    code text,
-    request_id text,
-    dag_id text NOT NULL,
-    run_id text NOT NULL,
-    acted_by text NOT NULL,
-    note text,
-    settled_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
-    CONSTRAINT restores_check CHECK (((outcome = 'failed'::text) = (failure_class IS NOT NULL))),
-    CONSTRAINT restores_check1 CHECK (((outcome <> 'restored'::text) OR (marker_version_id IS NOT NULL))),
-    CONSTRAINT restores_command_id_check CHECK ((length(command_id) = 32)),
-    CONSTRAINT restores_operation_id_check CHECK ((length(operation_id) = 32)),
-    CONSTRAINT restores_outcome_check CHECK ((outcome = ANY (ARRAY['restored'::text, 'already_restored'::text, 'newer_version'::text, 'marker_gone'::text, 'purged'::text, 'bucket_unversioned'::text, 'null_marker'::text, 'no_marker_recorded'::text, 'failed'::text])))
-);
-
-COMMENT ON TABLE s3_retention.restores IS 'What a restore did about each ledger entry that it selected. An entry is restored once. Append-only.';
-
-COMMENT ON COLUMN s3_retention.restores.marker_version_id IS 'The delete marker that the ledger entry had recorded.';
 
 ALTER TABLE s3_retention.restores ALTER COLUMN restore_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME s3_retention.restores_restore_id_seq
@@ -1307,9 +1495,6 @@ GRANT UPDATE(lift_reason) ON TABLE s3_retention.legal_holds TO s3_retention_writ
 GRANT SELECT ON TABLE s3_retention.active_holds TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.active_holds TO s3_retention_reader;
 
-GRANT SELECT ON TABLE s3_retention.alembic_version TO s3_retention_writer;
-GRANT SELECT ON TABLE s3_retention.alembic_version TO s3_retention_reader;
-
 GRANT SELECT,INSERT ON TABLE s3_retention.approvals TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.approvals TO s3_retention_reader;
 
@@ -1350,8 +1535,14 @@ GRANT UPDATE(completed_at) ON TABLE s3_retention.intervals TO s3_retention_write
 
 GRANT UPDATE(next_due_at) ON TABLE s3_retention.intervals TO s3_retention_writer;
 
-GRANT SELECT,INSERT ON TABLE s3_retention.ledger_entries TO s3_retention_writer;
-GRANT SELECT ON TABLE s3_retention.ledger_entries TO s3_retention_reader;
+GRANT SELECT,INSERT ON TABLE s3_retention.kill_switches TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.kill_switches TO s3_retention_reader;
+
+GRANT UPDATE(lifted_by) ON TABLE s3_retention.kill_switches TO s3_retention_writer;
+
+GRANT UPDATE(lifted_at) ON TABLE s3_retention.kill_switches TO s3_retention_writer;
+
+GRANT UPDATE(lift_reason) ON TABLE s3_retention.kill_switches TO s3_retention_writer;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.quarantine TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.quarantine TO s3_retention_reader;
@@ -1386,6 +1577,46 @@ GRANT UPDATE(resolved_at) ON TABLE s3_retention.quarantine TO s3_retention_write
 
 GRANT UPDATE(superseded_by) ON TABLE s3_retention.quarantine TO s3_retention_writer;
 
+GRANT SELECT,INSERT ON TABLE s3_retention.quarantine_events TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.quarantine_events TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.replays TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.replays TO s3_retention_reader;
+
+GRANT UPDATE(policy_version) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(state) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(claimed_by) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(claimed_until) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(fence) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(num_scanned) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(num_discovered) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(num_bytes) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(num_kept_by_reason) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(planned_at) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT UPDATE(completed_at) ON TABLE s3_retention.replays TO s3_retention_writer;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.restores TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.restores TO s3_retention_reader;
+
+GRANT SELECT ON TABLE s3_retention.acts TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.acts TO s3_retention_reader;
+
+GRANT SELECT ON TABLE s3_retention.alembic_version TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.alembic_version TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.ledger_entries TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.ledger_entries TO s3_retention_reader;
+
 GRANT SELECT ON TABLE s3_retention.balance TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.balance TO s3_retention_reader;
 
@@ -1417,33 +1648,14 @@ GRANT UPDATE(released_at) ON TABLE s3_retention.batches TO s3_retention_writer;
 GRANT SELECT,INSERT ON TABLE s3_retention.claims TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.claims TO s3_retention_reader;
 
-GRANT SELECT,INSERT ON TABLE s3_retention.replays TO s3_retention_writer;
-GRANT SELECT ON TABLE s3_retention.replays TO s3_retention_reader;
-
-GRANT UPDATE(policy_version) ON TABLE s3_retention.replays TO s3_retention_writer;
-
-GRANT UPDATE(state) ON TABLE s3_retention.replays TO s3_retention_writer;
-
-GRANT UPDATE(claimed_by) ON TABLE s3_retention.replays TO s3_retention_writer;
-
-GRANT UPDATE(claimed_until) ON TABLE s3_retention.replays TO s3_retention_writer;
-
-GRANT UPDATE(fence) ON TABLE s3_retention.replays TO s3_retention_writer;
-
-GRANT UPDATE(num_scanned) ON TABLE s3_retention.replays TO s3_retention_writer;
-
-GRANT UPDATE(num_discovered) ON TABLE s3_retention.replays TO s3_retention_writer;
-
-GRANT UPDATE(num_bytes) ON TABLE s3_retention.replays TO s3_retention_writer;
-
-GRANT UPDATE(num_kept_by_reason) ON TABLE s3_retention.replays TO s3_retention_writer;
-
-GRANT UPDATE(planned_at) ON TABLE s3_retention.replays TO s3_retention_writer;
-
-GRANT UPDATE(completed_at) ON TABLE s3_retention.replays TO s3_retention_writer;
-
 GRANT SELECT ON TABLE s3_retention.commands TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.commands TO s3_retention_reader;
+
+GRANT SELECT ON TABLE s3_retention.command_outcomes TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.command_outcomes TO s3_retention_reader;
+
+GRANT SELECT ON TABLE s3_retention.deleted_objects TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.deleted_objects TO s3_retention_reader;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.failed_attempts TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.failed_attempts TO s3_retention_reader;
@@ -1481,15 +1693,6 @@ GRANT UPDATE(closed_at) ON TABLE s3_retention.findings TO s3_retention_writer;
 GRANT SELECT,INSERT ON TABLE s3_retention.keepers TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.keepers TO s3_retention_reader;
 
-GRANT SELECT,INSERT ON TABLE s3_retention.kill_switches TO s3_retention_writer;
-GRANT SELECT ON TABLE s3_retention.kill_switches TO s3_retention_reader;
-
-GRANT UPDATE(lifted_by) ON TABLE s3_retention.kill_switches TO s3_retention_writer;
-
-GRANT UPDATE(lifted_at) ON TABLE s3_retention.kill_switches TO s3_retention_writer;
-
-GRANT UPDATE(lift_reason) ON TABLE s3_retention.kill_switches TO s3_retention_writer;
-
 GRANT SELECT,INSERT ON TABLE s3_retention.late_runs TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.late_runs TO s3_retention_reader;
 
@@ -1500,9 +1703,6 @@ GRANT UPDATE(resolved_at) ON TABLE s3_retention.missed_intervals TO s3_retention
 
 GRANT SELECT,INSERT ON TABLE s3_retention.policy_versions TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.policy_versions TO s3_retention_reader;
-
-GRANT SELECT,INSERT ON TABLE s3_retention.quarantine_events TO s3_retention_writer;
-GRANT SELECT ON TABLE s3_retention.quarantine_events TO s3_retention_reader;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.request_rates TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.request_rates TO s3_retention_reader;
@@ -1516,9 +1716,6 @@ GRANT UPDATE(next_at) ON TABLE s3_retention.request_rates TO s3_retention_writer
 GRANT UPDATE(adjusted_at) ON TABLE s3_retention.request_rates TO s3_retention_writer;
 
 GRANT UPDATE(slowed_at) ON TABLE s3_retention.request_rates TO s3_retention_writer;
-
-GRANT SELECT,INSERT ON TABLE s3_retention.restores TO s3_retention_writer;
-GRANT SELECT ON TABLE s3_retention.restores TO s3_retention_reader;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.run_reports TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.run_reports TO s3_retention_reader;

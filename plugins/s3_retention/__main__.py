@@ -10,6 +10,7 @@ from s3_retention.core.policy import AgeFrom, RetentionPolicy, policy_schema
 from s3_retention.errors import S3RetentionError
 from s3_retention.policy_files import overlaps, read_policy_files, read_policy_paths
 from s3_retention.shell import ask, rehearse
+from s3_retention.shell.export import export
 from s3_retention.shell.stores import DEFAULT_FLOOR, POLICY_FOLDER, Folder, MinRetention, parse_floor
 
 # Tracebacks without local variables: one of them is a connection string.
@@ -94,7 +95,7 @@ def migrate(
     typer.echo("the ledger schema is up to date")
 
 
-for question in (ask.explain, ask.status, ask.report, rehearse.simulate, rehearse.simulated):
+for question in (ask.explain, ask.status, ask.report, rehearse.simulate, rehearse.simulated, export):
     app.command()(question)
 
 
