@@ -37,9 +37,7 @@ with DAG(
     params={
         "action": Param("place", enum=["place", "lift", "stop", "resume"], title="Action"),
         "reason": Param(
-            type="string",
-            minLength=1,
-            pattern=r"\S",
+            **form_fields.REASON,
             title="Reason",
             description="Why, in a sentence: it is kept with the act.",
         ),
@@ -57,8 +55,7 @@ with DAG(
         ),
         "name": Param(
             None,
-            type=["null", "string"],
-            maxLength=1024,
+            **form_fields.TEXT,
             title="Key or prefix",
             description="Byte for byte, without s3:// and the bucket; empty for a whole bucket.",
         ),
@@ -72,6 +69,7 @@ with DAG(
             None,
             type=["null", "integer"],
             minimum=1,
+            maximum=2**53 - 1,
             title="Hold",
             description="The number of the one to lift.",
         ),

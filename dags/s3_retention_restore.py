@@ -20,8 +20,6 @@ from airflow.providers.common.compat.sdk import DAG, Param, task
 
 from s3_retention.runtime import environment, form_fields, restoring
 
-TEXT: dict[str, Any] = {"type": form_fields.OPTIONAL_TEXT, "maxLength": 1024}
-
 with DAG(
     dag_id="s3_retention_restore",
     description="Brings deleted objects of buckets with versions back.",
@@ -40,7 +38,9 @@ with DAG(
             description="The key of one: cleanup:<policy>:<start>:<end>; empty for all.",
         ),
         "bucket": Param(None, **form_fields.BUCKET, title="Bucket", description="Empty for all."),
-        "prefix": Param(None, **TEXT, title="Prefix", description="In that bucket, byte for byte."),
+        "prefix": Param(
+            None, **form_fields.TEXT, title="Prefix", description="In that bucket, byte for byte."
+        ),
         "deleted_from": Param(
             None,
             **form_fields.TIME,
@@ -53,12 +53,15 @@ with DAG(
         "max_objects": Param(1000, type="integer", minimum=1, maximum=100_000, title="At most"),
         "aws_conn_id": Param(
             None,
-            **TEXT,
+            **form_fields.CONNECTION,
             title="Connection",
             description="An identity that may remove markers; empty: [s3_retention] restore_aws_conn_id.",
         ),
         "note": Param(
-            None, **TEXT, title="Note", description="Why, in a sentence. Needed unless it is a dry run."
+            None,
+            **form_fields.NOTE,
+            title="Note",
+            description="Why, in a sentence. Needed unless it is a dry run.",
         ),
     },
 ) as dag:

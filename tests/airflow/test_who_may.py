@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import psycopg
 import pytest
+from jsonschema import FormatChecker, validate
 
 from sandbox.stack import Stack, stack
+from tests.airflow.form_input import FORMS, HOLD, REDRIVE, RESTORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.xdist_group("logins"), pytest.mark.timeout(300)]
 
 CLEANUP = "s3_retention_cleanup__guarded"
-REDRIVE = "s3_retention_redrive"
-HOLD = "s3_retention_hold"
 BUCKET = "guarded"
 KEY = "data/2026-01-01/0.bin"
 POLICY = """
@@ -127,7 +127,8 @@ def test_a_viewer_lets_no_run_begin_again_and_the_ledger_names_the_admin_who_sta
 
 @pytest.fixture(scope="module")
 def levers(guarded: Stack) -> Stack:
-    guarded.airflow.wait_for_dag(HOLD)
+    for dag_id in (HOLD, RESTORE):
+        guarded.airflow.wait_for_dag(dag_id)
     guarded.airflow.unpause(HOLD)
     return guarded
 
@@ -148,36 +149,42 @@ GOOD: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("dag_id", "field", "value"),
     [
-        ("action", "erase"),
-        ("action", None),
-        ("reason", ""),
-        ("reason", " \n"),
-        ("reason", None),
-        ("bucket", 3),
-        ("bucket", "s3://guarded/data"),
-        ("bucket", "Not A Bucket"),
-        ("scope", "folder"),
-        ("name", "k" * 1025),
-        ("name", ["held/"]),
-        ("ends_at", "tomorrow"),
-        ("ends_at", 20270131),
-        ("hold_id", 0),
-        ("hold_id", "one"),
-        ("policy", "Weekly Digests"),
-        ("policy", ["guarded"]),
+        (dag_id, field, bad)
+        for dag_id, form in FORMS.items()
+        for field, row in form.items()
+        for bad in row.bad
     ],
+    ids=lambda one: ascii(one)[:40],
 )
-def test_each_field_of_the_hold_form_refuses_bad_input_and_names_itself(
-    levers: Stack, field: str, value: Any
+def test_each_field_of_each_form_refuses_bad_input_and_names_itself(
+    levers: Stack, dag_id: str, field: str, value: Any
 ) -> None:
-    before = levers.airflow.dag_runs(HOLD)
-    body = {"logical_date": None, "conf": GOOD | {field: value}}
-    answer = levers.airflow.request("POST", f"/dags/{HOLD}/dagRuns", json=body)
+    before = levers.airflow.dag_runs(dag_id)
+    body = {"logical_date": None, "conf": (GOOD if dag_id == HOLD else {}) | {field: value}}
+    answer = levers.airflow.request("POST", f"/dags/{dag_id}/dagRuns", json=body)
     assert answer.status_code == 400
-    assert field in answer.text
-    assert levers.airflow.dag_runs(HOLD) == before
+    assert f"param {field}:" in answer.text
+    assert levers.airflow.dag_runs(dag_id) == before
+
+
+@pytest.mark.parametrize("dag_id", FORMS)
+def test_each_field_of_a_form_has_bad_input_to_refuse_and_good_input_to_take(
+    levers: Stack, dag_id: str
+) -> None:
+    params = levers.airflow.get(f"/dags/{dag_id}/details")["params"]
+    assert params.keys() == FORMS[dag_id].keys()
+    for field, row in FORMS[dag_id].items():
+        assert len(row.bad) >= 2, field
+        assert row.good, field
+        schema = params[field]["schema"]
+        for value in row.good:
+            validate(value, schema, format_checker=FormatChecker())
+        # A pattern alone is no word to a person.
+        assert all(one.get("$comment") for one in (schema, schema.get("items", {})) if "pattern" in one), (
+            field
+        )
 
 
 def test_a_viewer_pulls_no_lever(levers: Stack) -> None:

@@ -30,7 +30,7 @@ def test_each_field_narrows_the_selection() -> None:
         "code": "AccessDenied",
         "operation_ids": [ID],
         "tenant": "t",
-        "interval": "cleanup:p:a:b",
+        "interval": " cleanup:p:a:b\n",
         "older_than": "2d12h",
         "max_commands": 7,
         "note": " the rights are back ",

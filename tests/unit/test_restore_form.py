@@ -27,6 +27,10 @@ def test_a_form_is_read_byte_for_byte_and_is_a_dry_run_unless_it_says_so() -> No
     )
 
 
+def test_an_interval_is_read_without_the_blanks_around_it() -> None:
+    assert parse_restore_form(FORM | {"interval_key": " cleanup:p:a:b\n"}).interval_key == "cleanup:p:a:b"
+
+
 def test_operation_ids_are_read_as_bytes() -> None:
     assert parse_restore_form(FORM | {"operation_ids": ["ab" * 32]}).operation_ids == (b"\xab" * 32,)
 

@@ -19,8 +19,14 @@ _ISO = re.compile(
     r"(?P<sign>-?)P(?:(?P<weeks>[0-9]+)W)?(?:(?P<days>[0-9]+)D)?"
     r"(?:T(?:(?P<hours>[0-9]+)H)?(?:(?P<minutes>[0-9]+)M)?(?:(?P<seconds>[0-9]+)S)?)?"
 )
-_PATTERN = r"^(?=.*[0-9])-?(P([0-9]+W)?([0-9]+D)?(T([0-9]+H)?([0-9]+M)?([0-9]+S)?)?|([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?)$"  # noqa: E501 - one pattern, for the schema
-_MAX_LENGTH = 40
+_LENGTH = (
+    "(P([0-9]+W)?([0-9]+D)?(T([0-9]+H)?([0-9]+M)?([0-9]+S)?)?"
+    "|([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?)"
+)
+_PATTERN = rf"^(?=.*[0-9])-?{_LENGTH}$"
+UNSIGNED_PATTERN = rf"(?=.*[0-9])(?!.*T$){_LENGTH}"
+"""For the schema of a form: what is read, but for a negative one."""
+MAX_LENGTH = 40
 
 
 def parse_duration(value: object) -> timedelta:
@@ -37,7 +43,7 @@ def parse_duration(value: object) -> timedelta:
         raise ValueError("is a duration without a unit; write a text such as 30d, 12h, 15m or 45s")  # noqa: TRY004 - pydantic turns only ValueError into a fault
     if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", value):
         raise ValueError("is a duration without a unit; write for example 30d, 12h, 15m or 45s")
-    match = _SHORT.fullmatch(value) or _ISO.fullmatch(value) if len(value) <= _MAX_LENGTH else None
+    match = _SHORT.fullmatch(value) or _ISO.fullmatch(value) if len(value) <= MAX_LENGTH else None
     parts = {unit: int(match[unit]) for unit in _UNITS if match[unit]} if match else {}
     if match is None or not parts or value.endswith("T"):
         raise ValueError("is not a duration; write for example 30d, 12h, 15m, 45s, 2w or 1d12h")

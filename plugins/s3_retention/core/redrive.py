@@ -87,7 +87,7 @@ def parse_form(form: Mapping[str, Any]) -> RedriveForm:
         tenant=form["tenant"] or None,
         code=form["code"] or None,
         older_than=older_than,
-        interval_key=form["interval"] or None,
+        interval_key=form["interval"].strip() if form["interval"] else None,
         max_commands=form["max_commands"],
     )
     return RedriveForm(action, selection, bool(form["dry_run"]), note)

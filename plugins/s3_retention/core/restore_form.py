@@ -29,7 +29,7 @@ def parse_restore_form(form: Mapping[str, Any]) -> RestoreForm:
         raise RestoreRefusedError(f"max_objects = {max_objects!r}: write a number from 1 to {MAX_OBJECTS}")
     parsed = RestoreForm(
         operation_ids=_operation_ids(form.get("operation_ids")),
-        interval_key=_text(form, "interval_key"),
+        interval_key=_text(form, "interval_key", lambda key: check_text(key.strip())),
         bucket=_text(form, "bucket", check_bucket),
         prefix=_text(form, "prefix"),
         deleted_from=_time(form, "deleted_from"),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from airflow.providers.common.compat.sdk import Param
 
+from s3_retention.core.durations import MAX_LENGTH, UNSIGNED_PATTERN
 from s3_retention.runtime import form_fields
 from s3_retention.runtime.environment import FAILURE_CLASSES
-from s3_retention.runtime.form_fields import INTERVAL, OPTIONAL_TEXT
+from s3_retention.runtime.form_fields import INTERVAL, NOTE, TEXT
 
 
 def redrive_params() -> dict[str, Param]:
@@ -30,15 +31,12 @@ def redrive_params() -> dict[str, Param]:
         ),
         "code": Param(
             None,
-            type=OPTIONAL_TEXT,
-            maxLength=100,
+            **TEXT,
             title="Error code",
             description="Only this code of the store, such as AccessDenied; empty for all.",
         ),
         "operation_ids": form_fields.operation_ids(" Taken however often they were redriven."),
-        "tenant": Param(
-            None, type=OPTIONAL_TEXT, maxLength=1024, title="Tenant", description="Empty for all."
-        ),
+        "tenant": Param(None, **TEXT, title="Tenant", description="Empty for all."),
         "interval": Param(
             None,
             **INTERVAL,
@@ -47,8 +45,7 @@ def redrive_params() -> dict[str, Param]:
         ),
         "older_than": Param(
             None,
-            type=OPTIONAL_TEXT,
-            pattern="^([0-9]+[wdhms])+$",
+            **form_fields.optional(UNSIGNED_PATTERN, "such as 2d, 12h or 1d12h", maxLength=MAX_LENGTH),
             title="Older than",
             description="Only what failed last so long ago, such as 2d or 12h; empty for all.",
         ),
@@ -57,8 +54,7 @@ def redrive_params() -> dict[str, Param]:
         ),
         "note": Param(
             None,
-            type=OPTIONAL_TEXT,
-            maxLength=1000,
+            **NOTE,
             title="Note",
             description="Kept with your name at each command; a waiver takes one.",
         ),
