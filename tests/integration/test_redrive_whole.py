@@ -74,6 +74,8 @@ def test_each_field_selects_exactly_and_all_must_match(failed: World) -> None:
     assert count(code="AccessDenied") == count(tenant="t") == count(older_than=timedelta(days=2)) == 40
     assert count(code="AccessDenied", failure_classes=("conflict",)) == 0
     assert count(code="accessdenied") == count(tenant="T") == count(older_than=timedelta(days=4)) == 0
+    # Further back than a timestamp can be.
+    assert count(older_than=timedelta(days=9_999_999)) == 0
     assert count(max_commands=7) == 7
     assert count(policy="another") == 0
 

@@ -50,6 +50,10 @@ def test_each_field_narrows_the_selection() -> None:
     assert (form.is_dry_run, form.note) == (False, "the rights are back")
 
 
+def test_a_whole_number_is_one_however_json_writes_it() -> None:
+    assert isinstance(parse_form(FORM | {"max_commands": 5.0}).selection.max_commands, int)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -93,7 +93,7 @@ WITH oldest AS (
         AND (%(code)s::text IS NULL OR quarantine.code = %(code)s)
         AND (
             %(older_than)s::interval IS NULL
-            OR quarantine.last_failed_at <= s3_retention.clock() - %(older_than)s::interval
+            OR s3_retention.clock() - quarantine.last_failed_at >= %(older_than)s::interval
         )
         AND (
             %(interval_key)s::text IS NULL

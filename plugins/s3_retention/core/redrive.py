@@ -88,7 +88,8 @@ def parse_form(form: Mapping[str, Any]) -> RedriveForm:
         code=form["code"] or None,
         older_than=older_than,
         interval_key=form["interval"].strip() if form["interval"] else None,
-        max_commands=form["max_commands"],
+        # JSON has one kind of number: 5.0 is whole, too.
+        max_commands=int(form["max_commands"]),
     )
     return RedriveForm(action, selection, bool(form["dry_run"]), note)
 
