@@ -124,6 +124,32 @@ def test_report_finds_a_run_by_its_id_and_an_interval_by_its_key(world: World, s
     assert shell.run("report", "run-2").exit_code == 1
 
 
+def test_report_shows_the_screen_that_the_run_has_shown(world: World, shell: Shell) -> None:
+    world.put(A, B)
+    world.s3.deny(world.bucket, [B])
+    said = str(world.clean())
+    screen = shell.run("report", "run-1").stdout.splitlines()
+    assert screen[0].endswith(" s3_retention_cleanup__weekly_digests/run-1")
+    assert "\n".join(screen[1:]) == said
+
+
+def test_a_report_of_an_earlier_release_is_shown_without_what_it_did_not_count(
+    world: World, shell: Shell
+) -> None:
+    world.conn.execute(
+        "INSERT INTO s3_retention.run_reports (dag_id, run_id, policy, counts, is_balanced) VALUES "
+        "('d', 'old', 'p', '{\"num_discovered\": 0, \"num_by_outcome\": {}, \"is_balanced\": true}', true)"
+    )
+    said = shell.run("report", "old")
+    assert said.exit_code == 0
+    assert said.stdout.splitlines()[1:] == [
+        "policy p, interval -",
+        "  discovered                 0",
+        "  bytes deleted              0",
+        "  balanced",
+    ]
+
+
 def test_a_ledger_that_is_away_is_said_without_its_password(shell: Shell) -> None:
     shell.env["S3_RETENTION_LEDGER_CONNINFO"] = "postgresql://ann:secret@127.0.0.1:1/ledger"
     result = shell.run("status")

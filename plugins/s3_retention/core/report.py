@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from s3_retention.core.run_times import SPANS
 
 if TYPE_CHECKING:
-    from s3_retention.core.capacity import Capacity
-    from s3_retention.core.run_times import RunTimes
+    from collections.abc import Mapping
 
+    from s3_retention.core.capacity import Capacity
+
+_COUNTERS = (
+    "num_by_outcome",
+    "num_by_detail",
+    "num_failed_attempts_by_class",
+    "num_redriven_by_class",
+    "num_resolved_by_class",
+)
 SETTLED = ("deleted", "already_absent", "changed", "kept")
 
 
@@ -26,7 +36,8 @@ class RunReport:
     unfinished multipart uploads, which are no commands and stand outside of the balance. ``num_redriven_by_class``
     counts what a redrive took, by the class it had waited with, and ``num_resolved_by_class`` what of that it has
     ended. ``capacity`` is None for a redrive, and while a policy has too few runs. ``plan_hash`` (32 bytes) and
-    ``rules_hash`` (hex) are those of the plan that the run worked on, and of the rules that made it.
+    ``rules_hash`` (hex) are those of the plan that the run worked on, and of the rules that made it. ``seconds`` are
+    what ``RunTimes.seconds`` gives.
     """
 
     policy: str | None
@@ -44,7 +55,7 @@ class RunReport:
     num_resolved_by_class: Counter[str] = field(default_factory=Counter)
     plan_hash: bytes | None = None
     rules_hash: str | None = None
-    times: RunTimes | None = field(default=None, compare=False)
+    seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
 
     @property
     def num_pending(self) -> int:
@@ -55,6 +66,28 @@ class RunReport:
     def is_balanced(self) -> bool:
         """True where discovered = deleted + already_absent + changed + kept + quarantined + stopped."""
         return self.num_pending == 0 and self.num_discovered == sum(self.num_by_outcome.values())
+
+    @classmethod
+    def from_counts(
+        cls, policy: str | None, interval_key: str | None, counts: Mapping[str, Any]
+    ) -> RunReport:
+        """Read a report back from the ledger; one of an earlier release lacks what that did not count yet."""
+        plan_hash = counts.get("plan_hash")
+        named: dict[str, Any] = {name: Counter(counts.get(name, {})) for name in _COUNTERS}
+        whole = {
+            name: counts.get(name, 0)
+            for name in ("num_deleted_bytes", "num_remaining", "num_uploads_aborted")
+        }
+        return cls(
+            policy,
+            interval_key,
+            counts["num_discovered"],
+            **named,
+            **whole,
+            plan_hash=bytes.fromhex(plan_hash) if plan_hash else None,
+            rules_hash=counts.get("rules_hash"),
+            seconds=counts.get("seconds", {}),
+        )
 
     def counts(self) -> dict[str, object]:
         """Give the report as plain values, for the ledger and for XCom (well under 4 KB)."""
@@ -71,7 +104,7 @@ class RunReport:
             "is_balanced": self.is_balanced,
             "plan_hash": self.plan_hash.hex() if self.plan_hash else None,
             "rules_hash": self.rules_hash,
-            "seconds": self.times.seconds() if self.times else {},
+            "seconds": dict(self.seconds),
         }
 
     def __str__(self) -> str:
@@ -101,7 +134,11 @@ class RunReport:
         return "\n".join(lines)
 
     def _times_and_hashes(self) -> list[str]:
-        times = [f"  {self.times}"] if self.times is not None and self.times.seconds() else []
+        # From the ledger they come in another order.
+        spans = ", ".join(
+            f"{name.replace('_', ' ')} {self.seconds[name]:,.1f} s" for name in SPANS if name in self.seconds
+        )
+        times = [f"  {spans}"] if spans else []
         if self.plan_hash is None:
             return times
         return [*times, f"  plan {self.plan_hash.hex()}", f"  rules {self.rules_hash}"]

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
+SPANS = ("trigger_to_claim", "claim_to_plan", "deal_to_drain", "claim_to_report")
+"""The durations that a report tells, in the order of a run."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunTimes:
     """Aware times of one run by the ledger's clock, but for ``triggered_at``: the tick, or when somebody triggered it.
@@ -25,20 +29,14 @@ class RunTimes:
 
     def seconds(self) -> dict[str, float]:
         """Give the durations that can be told, in seconds; one that the clocks make negative is 0."""
-        spans = {
-            "trigger_to_claim": (self.triggered_at, self.claimed_at),
-            "claim_to_plan": (self.claimed_at, self.planned_at),
-            "deal_to_drain": (self.dealt_at, self.drained_at),
-            "claim_to_report": (self.claimed_at, self.reported_at),
-        }
+        spans = (
+            (self.triggered_at, self.claimed_at),
+            (self.claimed_at, self.planned_at),
+            (self.dealt_at, self.drained_at),
+            (self.claimed_at, self.reported_at),
+        )
         return {
             name: round(max(0.0, (ended_at - began_at).total_seconds()), 3)
-            for name, (began_at, ended_at) in spans.items()
+            for name, (began_at, ended_at) in zip(SPANS, spans, strict=True)
             if began_at is not None and ended_at is not None
         }
-
-    def __str__(self) -> str:
-        """Print them on one line."""
-        return ", ".join(
-            f"{name.replace('_', ' ')} {seconds:,.1f} s" for name, seconds in self.seconds().items()
-        )

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from s3_retention.core.objects import ObjectRef
+from s3_retention.core.report import RunReport
 from s3_retention.shell.answers import AsJson, Conninfo, Exit, fail, open_ledger, show
 from s3_retention.shell.stores import (
     DEFAULT_FLOOR,
@@ -100,6 +101,11 @@ def report(
         rows = histories.list_reports(conn, name)
     if not rows:
         fail(f"there is no report of a run or on an interval of this name: {name!r}", Exit.NOT_GOOD)
-    show(rows, ("reported_at", "run_id", "policy", "is_balanced", "counts"), as_json=as_json)
+    if as_json:
+        show(rows, (), as_json=True)
+    else:
+        for row in rows:
+            typer.echo(f"{row['reported_at']:%Y-%m-%d %H:%M:%S} {row['dag_id']}/{row['run_id']}")
+            typer.echo(str(RunReport.from_counts(row["policy"], row["interval_key"], row["counts"])))
     if not all(row["is_balanced"] for row in rows):
         raise typer.Exit(Exit.NOT_GOOD)

@@ -176,7 +176,7 @@ def _date(
     """Add when the run did what, and the hashes of its plan."""
     times = run_reports.time_run(conn, holder=holder, triggered_at=triggered_at)
     if work is None or not work.is_planned:
-        return replace(report, times=times)
+        return replace(report, seconds=times.seconds())
     plan = run_reports.hash_plan(conn, interval_id=work.interval_id, generation=work.generation)
     # What an earlier run has planned took this one no time.
     is_own = times.claimed_at is not None and plan["planned_at"] >= times.claimed_at
@@ -184,7 +184,7 @@ def _date(
         report,
         plan_hash=plan["plan_hash"],
         rules_hash=plan["rules_hash"],
-        times=replace(times, planned_at=plan["planned_at"]) if is_own else times,
+        seconds=(replace(times, planned_at=plan["planned_at"]) if is_own else times).seconds(),
     )
 
 
