@@ -61,7 +61,7 @@ def policies(
 def _summary(policy: RetentionPolicy) -> str:
     since = "last modification" if policy.age.from_ is AgeFrom.LAST_MODIFIED else "the date in the key"
     schedule = f"'{policy.schedule}' {policy.timezone}" if policy.schedule is not None else "manual only"
-    keep = f", keeps the latest {policy.keep.latest}" if policy.keep is not None else ""
+    keep = f", keeps {policy.keep}" if policy.keep is not None else ""
     place = f"s3://{policy.source.bucket}/{policy.source.prefix}"
     age = f"{format_duration(policy.age.retain)} after {since}"
     return f"ok, version {policy.version}, {policy.mode.value}, {schedule}, {place}, {age}{keep}"

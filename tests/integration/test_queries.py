@@ -35,7 +35,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
         (
             "acted_by aws_conn_id bucket claimed_by dag_id decided_by decision endpoint etag_condition code "
             "flagged_by interval_key key name note only_bucket only_prefix policy policy_version prefix reason "
-            "rules_hash run_id scope state stopped_class stopped_message task_id tenant timetable versioning"
+            "rules_hash run_id scope state stopped_class stopped_message task_id tenant timetable timezone versioning"
         ),
     ),
     (
@@ -44,7 +44,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
             "after_id batch_id batch_number chunk_id chunk_size chunks_per_batch fence finding_id generation hold_id "
             "interval_id keep_latest map_index max_batches max_commands max_rows num_bytes num_commands num_discovered "
             "num_drained num_due num_keys num_remaining num_scanned num_stragglers try_number "
-            "after_generation after_interval_id only_interval_id"
+            "after_generation after_interval_id only_interval_id daily weekly monthly yearly min_bytes_kept"
         ),
     ),
     (
@@ -54,9 +54,9 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
             "start_at starts_at unclaimed_since deleted_before deleted_from"
         ),
     ),
-    (True, "are_distinct is_balanced is_whole"),
+    (True, "are_distinct are_periods is_balanced is_whole"),
     (1.5, "first_rate free_rate max_rate min_rate step"),
-    (timedelta(minutes=10), "heartbeat lease older_than rescue_after safety_delay valid_for"),
+    (timedelta(minutes=10), "heartbeat lease older_than rescue_after safety_delay valid_for within"),
     (Jsonb({}), "detail counts did num_kept_by_reason over_limits"),
     (
         [1],

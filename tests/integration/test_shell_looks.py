@@ -141,7 +141,7 @@ def test_explain_names_what_one_object_alone_cannot_tell(
 ) -> None:
     world.put(A)
     write(world, folder, keep=KEEP_LATEST)
-    assert verdict(ask, world, A).endswith('unless it is among the latest 1 of its group ["a"]')
+    assert verdict(ask, world, A).endswith('unless a keep rule spares it in its group ["a"]: latest 1')
     write(world, folder, versions="noncurrent")
     assert verdict(ask, world, A) == "keep: current; what lies beneath is decided by its history"
 

@@ -10,7 +10,8 @@ CREATE TEMPORARY TABLE IF NOT EXISTS plan_candidates (
     reference_at timestamptz NOT NULL,
     due_at timestamptz NOT NULL,
     group_key text COLLATE "C",
-    storage_class text
+    storage_class text,
+    kept_by text
 ) ON COMMIT PRESERVE ROWS;
 
 -- name: clear_plan_candidates
@@ -148,6 +149,7 @@ SELECT
     ranked.storage_class,
     CASE
         WHEN ranked.place <= %(keep_latest)s::integer THEN 'kept_latest'
+        WHEN ranked.kept_by IS NOT NULL THEN ranked.kept_by
         WHEN ranked.due_at < %(due_from)s::timestamptz THEN 'outside_interval'
         WHEN %(due_from)s::timestamptz IS NOT NULL AND ranked.due_at >= %(ends_at)s THEN 'outside_interval'
         WHEN ranked.due_at >= %(ends_at)s THEN 'not_due'
@@ -359,7 +361,8 @@ INNER JOIN s3_retention.batches
 WHERE batches.interval_id = %(interval_id)s AND batches.generation = %(generation)s;
 
 -- name: insert_keepers
--- The objects whose presence allows the deletes of their groups.
+-- The objects whose presence allows the deletes of their groups. What is kept within a span is so for the
+-- newest alone, which is always kept_latest.
 INSERT INTO s3_retention.keepers (interval_id, generation, group_key, bucket, key)
 SELECT
     %(interval_id)s AS interval_id,
@@ -369,7 +372,9 @@ SELECT
     keeper.key
 FROM plan_decisions AS keeper
 WHERE
-    keeper.reason = 'kept_latest'
+    keeper.reason IN (
+        'kept_latest', 'kept_daily', 'kept_weekly', 'kept_monthly', 'kept_yearly', 'kept_min_bytes'
+    )
     AND EXISTS (
         SELECT 1 FROM plan_decisions AS leaving
         WHERE leaving.group_key = keeper.group_key AND leaving.reason = 'due'

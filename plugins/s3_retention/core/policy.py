@@ -1,7 +1,7 @@
 """Retention policies: what a policy file says, refused as a whole when any part of it is doubtful.
 
-``parse_policy`` is the one way from a file to a policy; the sections are in ``policy_parts``, the checks in
-``policy_rules``.
+``parse_policy`` is the one way from a file to a policy; the sections are in ``policy_parts``, ``policy_keep`` and
+``policy_batch``, the checks in ``policy_rules``.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from s3_retention.core import policy_rules as rules
 from s3_retention.core.durations import Duration
 from s3_retention.core.faults import FaultsError, Path, faults_of, format_faults
 from s3_retention.core.policy_batch import Batch
+from s3_retention.core.policy_keep import Keep
 from s3_retention.core.policy_parts import (
     Age,
     AgeFrom,
-    Keep,
     Limits,
     Mode,
     Select,

@@ -136,21 +136,6 @@ class Age(StrictModel):
         return self
 
 
-class Keep(StrictModel):
-    """The newest objects of each group are never expired, due or not."""
-
-    latest: Whole = Field(ge=1, description="How many of each group are kept.")
-    group_by: tuple[Text, ...] = Field(
-        (), description="Named groups of select.regex; none is one group for all."
-    )
-
-    @model_validator(mode="after")
-    def _name_once(self) -> Self:
-        if len(set(self.group_by)) < len(self.group_by):
-            raise FaultsError([Fault(("group_by",), "names a group twice; remove one of the two")])
-        return self
-
-
 class Window(StrictModel):
     """How an interval is cut, and how long a claim on it holds."""
 

@@ -202,6 +202,15 @@ def _noncurrent_of_none(policy: RetentionPolicy) -> Iterator[Fault]:
         )
 
 
+def _keeps_versions_by_latest(policy: RetentionPolicy) -> Iterator[Fault]:
+    if policy.versions == "current" or policy.keep is None:
+        return
+    for name in policy.keep.rules.keys() - {"latest"}:
+        yield Fault(
+            ("keep", name), "is not for versions: noncurrent or all, which know latest alone; remove it"
+        )
+
+
 def _bypass_of_none(policy: RetentionPolicy) -> Iterator[Fault]:
     if policy.bypass_governance and policy.versions == "current":
         yield Fault(
@@ -218,5 +227,6 @@ _RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]
     (frozenset({"schedule", "window"}), _never_catches_up),
     (frozenset({"schedule", "deadline"}), _deadline_of_no_tick),
     (frozenset({"versions", "keep_newest_noncurrent"}), _noncurrent_of_none),
+    (frozenset({"versions", "keep"}), _keeps_versions_by_latest),
     (frozenset({"versions", "bypass_governance"}), _bypass_of_none),
 )

@@ -147,9 +147,10 @@ def keep_latest(candidates: Iterable[Candidate], n: int) -> set[Candidate]:
     groups: dict[str | None, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         groups[candidate.group_key].append(candidate)
-    return {kept for group in groups.values() for kept in sorted(group, key=_newness, reverse=True)[:n]}
+    return {kept for group in groups.values() for kept in sorted(group, key=newness, reverse=True)[:n]}
 
 
-def _newness(candidate: Candidate) -> tuple[bool, datetime, datetime, bytes]:
+def newness(candidate: Candidate) -> tuple[bool, datetime, datetime, bytes]:
+    """Give by what a candidate is newer than another one of its group."""
     at = candidate.reference_at
     return at is None, at or _OLDEST, candidate.facts.last_modified_at, candidate.facts.ref.key.encode()

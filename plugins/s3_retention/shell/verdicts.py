@@ -67,4 +67,4 @@ def _decide(policy: RetentionPolicy, facts: ObjectFacts, *, now: datetime, is_he
     since = f"expire: due since {decided.due_at:%Y-%m-%d %H:%M:%S}"
     if policy.keep is None:
         return since
-    return f"{since}, unless it is among the latest {policy.keep.latest} of its group {decided.group_key}"
+    return f"{since}, unless a keep rule spares it in its group {decided.group_key}: {policy.keep}"

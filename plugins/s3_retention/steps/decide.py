@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from s3_retention.core.approval import over_limits
+from s3_retention.core.policy_parts import AgeFrom
 from s3_retention.errors import PlanRefusedError
-from s3_retention.store import plan_canary, plan_candidates, plan_kept_keys
+from s3_retention.store import plan_canary, plan_candidates, plan_keeps, plan_kept_keys
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -80,14 +81,22 @@ def run(conn: Connection, policy: RetentionPolicy, scan: Scan, bounds: Bounds) -
     """
     # With named versions the rule has been asked already: it ranks current objects (steps/scan.py).
     keep = None if policy.keeps_histories else policy.keep
+    are_distinct = scan.are_distinct
+    if keep is not None and keep.rules.keys() != {"latest"}:
+        if not are_distinct:
+            plan_keeps.drop_doubles(conn)
+            are_distinct = True
+        are_periods = policy.age.from_ is AgeFrom.KEY_DATE
+        plan_keeps.mark(conn, keep, timezone=policy.timezone, are_periods=are_periods)
     plan_candidates.decide(
         conn,
         policy=policy.name,
         policy_version=policy.version,
-        keep_latest=keep.latest if keep else None,
+        # Each rule keeps the newest.
+        keep_latest=(keep.latest or 1) if keep else None,
         due_from=bounds.due_from,
         ends_at=bounds.ends_at,
-        are_distinct=scan.are_distinct,
+        are_distinct=are_distinct,
         interval_id=bounds.interval_id,
         generation=bounds.generation,
     )

@@ -87,7 +87,7 @@ def run(
             plan_candidates.copy(conn, candidates)
     if policy.keep is not None and policy.keeps_histories:
         with transaction(conn):
-            num_kept["kept_latest"] += plan_kept_keys.spare(conn, keep_latest=policy.keep.latest)
+            num_kept["kept_latest"] += plan_kept_keys.spare(conn, keep_latest=policy.keep.latest or 1)
     return Scan(now, num_scanned, num_kept, order.is_strict)
 
 

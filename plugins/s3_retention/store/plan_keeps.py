@@ -1,0 +1,38 @@
+"""What the keep rules of a calendar, a span or a size spare of the candidates of a scan, in this session's table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from s3_retention.store.statements import run
+
+if TYPE_CHECKING:
+    from s3_retention.core.policy_keep import Keep
+    from s3_retention.store.connection import Connection
+
+_TABLE = "plan_keeps"
+
+
+def drop_doubles(conn: Connection) -> None:
+    """Leave one candidate of each object that the scan named twice."""
+    run(conn, _TABLE, "drop_doubles")
+
+
+def mark(conn: Connection, keep: Keep, *, timezone: str, are_periods: bool) -> None:
+    """Mark what is spared by another rule than ``latest``, with the reason.
+
+    Each object is named once. ``are_periods``: a reference time is the end of a period, such as a day that a key names.
+    """
+    run(
+        conn,
+        _TABLE,
+        "mark_kept",
+        timezone=timezone,
+        are_periods=are_periods,
+        daily=keep.daily,
+        weekly=keep.weekly,
+        monthly=keep.monthly,
+        yearly=keep.yearly,
+        within=keep.within,
+        min_bytes_kept=keep.min_bytes,
+    )

@@ -1,0 +1,73 @@
+"""Each example of docs/policies.md decides what stands beside it."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from s3_retention.core.holder import Holder
+from s3_retention.core.policy_keep import Keep
+from s3_retention.core.verdict import Decider, Verdict
+from s3_retention.policy_files import load_policy
+from s3_retention.steps import simulate
+from tests.factories import Pages, facts
+
+if TYPE_CHECKING:
+    from s3_retention.core.objects import ObjectFacts
+    from tests.factories import World
+
+PAGE = Path(__file__).parents[2] / "docs" / "policies.md"
+# The ledger's clock must not be behind the store's, which is that of this machine: the page has dates of its own.
+ON = datetime(2027, 1, 1, tzinfo=timezone.utc)
+WRITTEN = ON - timedelta(days=1)
+
+
+class Example(NamedTuple):
+    """A policy, and the decision that the page promises for each key."""
+
+    name: str
+    policy: str
+    decisions: dict[str, str]
+
+
+def examples() -> list[Example]:
+    found = re.findall(
+        r"^```yaml\n(.*?)^```\n\n```text\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    made = []
+    for policy, listed in found:
+        name = re.match(r"name: (\w+)\n", policy)
+        assert name is not None
+        made.append(Example(name[1], policy, dict(line.split() for line in listed.splitlines())))
+    return made
+
+
+EXAMPLES = examples()
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: one.name)
+def test_an_example_decides_what_the_page_says(world: World, tmp_path: Path, example: Example) -> None:
+    (tmp_path / f"{example.name}.yaml").write_text(example.policy, encoding="utf-8")
+    policy = load_policy(tmp_path, example.name, min_retention=timedelta(days=1))
+    objects: list[ObjectFacts] = [
+        facts(key, bucket=policy.source.bucket, size=10, at=WRITTEN) for key in example.decisions
+    ]
+    world.set_clock(f"timestamptz '{ON.isoformat()}'")
+    simulate.run(world.conn, Pages([objects]), policy, Holder("d", "r", "plan_commands"))
+    rows = world.conn.execute("SELECT key, reason FROM plan_decisions").fetchall()
+    decided = {row["key"]: row["reason"] for row in rows}
+    decider = Decider(policy)
+    for one in objects:
+        at_once = decider.candidate(one, now=ON)
+        if isinstance(at_once, Verdict):
+            decided[one.ref.key] = at_once.reasons[0]
+    assert decided == example.decisions
+
+
+def test_every_keep_rule_has_an_example() -> None:
+    reasons = {reason for example in EXAMPLES for reason in example.decisions.values()}
+    assert reasons >= {f"kept_{rule}" for rule in Keep.model_fields.keys() - {"group_by"}}
