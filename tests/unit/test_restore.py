@@ -42,6 +42,14 @@ def marker(version_id: str, *, days: int = 1, is_latest: bool = True) -> ListedV
         # What lies beneath is not what was deleted: bringing it back would be a lie.
         ([marker("m1"), version("v0", etag='"old"', days=-1)], RestoreKind.PURGED),
         ([marker("m1")], RestoreKind.PURGED),
+        # What lies beneath is a marker of somebody else, or a newer version: without ours the object is as hidden.
+        ([marker("m1", days=2), marker("m0", is_latest=False), version("v1")], RestoreKind.NEWER_VERSION),
+        (
+            [marker("m1", days=2), version("v2", etag='"new"', days=1), version("v1")],
+            RestoreKind.NEWER_VERSION,
+        ),
+        ([marker("m1"), version("v1"), marker("m0", days=-1, is_latest=False)], RestoreKind.RESTORED),
+        ([marker("m1"), marker("m0", days=0, is_latest=False), version("v1")], RestoreKind.RESTORED),
     ],
 )
 def test_a_marker_goes_only_where_it_is_the_latest_and_hides_the_very_object(

@@ -90,9 +90,14 @@ def decide_restore(deleted: DeletedObject, history: Sequence[ListedVersion]) -> 
         return RestoreKind.MARKER_GONE
     if latest != marker or not marker[0].is_marker:
         return RestoreKind.NEWER_VERSION
-    # Of two versions of one second the one that is listed first is the newer.
-    versions = [entry.facts for entry in history if not entry.is_marker]
-    beneath = max(versions, key=lambda facts: facts.last_modified_at, default=None)
-    if beneath is None or not is_same_incarnation(deleted.facts, beneath):
+    # Of two versions of one second the one that is listed first is the newer; a marker of that second is the older:
+    # what a policy deletes had been there for long.
+    others = [entry for entry in history if entry not in marker]
+    beneath = max(others, key=lambda entry: (entry.facts.last_modified_at, not entry.is_marker), default=None)
+    its_own = [
+        entry for entry in others if not entry.is_marker and is_same_incarnation(deleted.facts, entry.facts)
+    ]
+    if not its_own:
         return RestoreKind.PURGED
-    return RestoreKind.RESTORED
+    # Something else that lies right beneath would hide the object as the marker does, or come back in its place.
+    return RestoreKind.RESTORED if beneath in its_own else RestoreKind.NEWER_VERSION
