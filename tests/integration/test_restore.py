@@ -178,6 +178,22 @@ def test_a_run_that_was_killed_after_the_removal_is_ended_by_the_next_try(
     assert (body(marking, KEY), body(marking, OTHER)) == (b"a", b"b")
 
 
+def test_a_try_that_comes_late_with_its_rows_adds_none_to_those_of_the_next_try(
+    marking: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(marking, KEY, "a")
+    marking.clean()
+    late: list[tuple[Any, Any]] = []
+    monkeypatch.setattr(restores, "insert", lambda *given, **named: late.append((given, named)))
+    bring_back(marking)
+    monkeypatch.undo()
+    bring_back(marking)
+    ((given, named),) = late
+    restores.insert(*given, **named)
+    assert rows(marking) == [(KEY, "already_restored")]
+    assert bring_back(marking).num_by_kind == {"already_restored": 1}
+
+
 def test_of_two_at_once_each_object_is_restored_by_one(marking: World, ledger: Ledger) -> None:
     for number in range(30):
         put(marking, f"exports/2020-01/{number}.json", "a")
