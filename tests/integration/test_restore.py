@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -18,12 +19,15 @@ from s3_retention.steps import restore
 from s3_retention.store import restores
 from s3_retention.store.connection import connect
 from tests.factories import ODD_KEYS
+from tests.faults.pipeline import restore_bucket
+from tests.faults.story import Zygote
 from tests.integration.versioned import KEY, OTHER, mark, put, remove, set_versioning, there
 
 if TYPE_CHECKING:
     from s3_retention.steps.restore import RestoreResult
     from sandbox.ledger import Ledger
     from tests.factories import World
+    from tests.faults.story import Task
 
 DAG = "s3_retention_restore"
 
@@ -35,13 +39,15 @@ def marking(world: World) -> World:
     return world
 
 
-def bring_back(world: World, run: str = "restore-1", *, dry_run: bool = False, **form: Any) -> RestoreResult:
+def bring_back(
+    world: World, run: str = "restore-1", *, dry_run: bool = False, try_number: int = 1, **form: Any
+) -> RestoreResult:
     selected = {"bucket": world.bucket} | form
     return restore.run(
         world.conn,
         world.gateway,
         RestoreForm(is_dry_run=dry_run, note="was too much", **selected),
-        Holder(DAG, run, "restore"),
+        Holder(DAG, run, "restore", try_number=try_number),
         acted_by="ann",
     )
 
@@ -141,6 +147,21 @@ def test_a_bucket_without_versions_has_nothing_to_bring_back(world: World) -> No
     assert world.keys() == set()
 
 
+def test_a_marker_of_a_bucket_whose_versioning_was_suspended_is_left_with_all_beneath_it(
+    marking: World,
+) -> None:
+    put(marking, KEY, "older")
+    set_versioning(marking, "Suspended")
+    put(marking, KEY, "current")
+    marking.clean()
+    assert marking.value("SELECT marker_version_id FROM s3_retention.ledger_entries") == "null"
+    before = there(marking)
+    assert len(before) == 2
+    assert bring_back(marking).num_by_kind == {"null_marker": 1}
+    assert there(marking) == before
+    assert rows(marking) == [(KEY, "null_marker")]
+
+
 def test_a_version_that_was_deleted_by_its_id_is_purged(versioned: World) -> None:
     put(versioned, KEY, "a", "b")
     versioned.clean()
@@ -176,6 +197,91 @@ def test_a_run_that_was_killed_after_the_removal_is_ended_by_the_next_try(
     monkeypatch.undo()
     assert bring_back(marking).num_by_kind == {"already_restored": 2}
     assert (body(marking, KEY), body(marking, OTHER)) == (b"a", b"b")
+
+
+def test_what_a_killed_try_may_have_brought_back_counts_towards_the_limit_of_its_run(
+    marking: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(marking, KEY, "a")
+    put(marking, OTHER, "b")
+    marking.clean()
+    monkeypatch.setattr(restores, "insert", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        bring_back(marking, max_objects=1)
+    monkeypatch.undo()
+    for try_number in (2, 3):
+        result = bring_back(marking, max_objects=1, try_number=try_number)
+        assert (result.num_by_kind, result.is_limited) == ({"already_restored": 1}, True)
+        assert len(marking.keys()) == 1
+    # Another run is told by its first try what others have done, and goes on behind it.
+    assert bring_back(marking, "restore-2", max_objects=1).num_by_kind == {
+        "already_restored": 1,
+        "restored": 1,
+    }
+
+
+def test_a_marker_that_was_recorded_twice_brings_one_object_back(marking: World) -> None:
+    put(marking, KEY, "a")
+    marking.clean()
+    marking.root.execute(
+        "INSERT INTO s3_retention.ledger_entries SELECT entry.* FROM s3_retention.ledger_entries AS old, "
+        "jsonb_populate_record(old, '{\"generation\": 1}') AS entry"
+    )
+    before = bring_back(marking, "dry", dry_run=True).num_by_kind
+    assert bring_back(marking).num_by_kind == before == {"restored": 1, "already_restored": 1}
+
+
+def test_an_identity_that_may_not_remove_is_not_asked_for_all_that_is_selected(
+    marking: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marking.put(*(f"exports/2020-01/{number}.json" for number in range(9)))
+    marking.clean()
+    monkeypatch.setattr(restore, "PAGE_SIZE", 2)
+    monkeypatch.setattr(restore, "MAX_FAILED", 4)
+    denied = Outcome(FailureClass.PERMISSION, code="AccessDenied")
+    with monkeypatch.context() as patched:
+        patched.setattr(S3Gateway, "delete_chunk", lambda _, targets: [denied] * len(targets))
+        result = bring_back(marking)
+    assert (result.num_by_kind, result.is_stopped) == ({"failed": 4}, True)
+    result = bring_back(marking)
+    assert (result.num_by_kind, result.is_stopped) == ({"restored": 9}, False)
+
+
+def test_a_restore_killed_between_the_first_removals_and_their_rows_is_ended_by_the_next_try(
+    marking: World, ledger: Ledger
+) -> None:
+    bodies = {f"exports/2020-01/{number}.json": f"body {number} \x00".encode() for number in range(130)}
+    for key, written in bodies.items():
+        marking.put(key, body=written)
+    marking.clean()
+    assert len(bodies) > restore.PART_SIZE
+    assert marking.keys() == set()
+    worker = marking.s3.worker
+    task: Task = {
+        "pipeline": "restore",
+        "run": "restore-1",
+        "more": {},
+        "seam": "restore.restore_objects: store: a delete",
+        "visit": 1,
+        "act": "kill",
+        "into": "",
+        "bucket": marking.bucket,
+        "changes": {},
+        "writer": ledger.writer_conninfo,
+        "root": ledger.superuser_conninfo,
+        "store": [marking.s3.endpoint, worker.access_key, worker.secret_key],
+    }
+    with closing(Zygote()) as zygote:
+        assert zygote.say(task)["ended"] == -signal.SIGKILL
+    assert marking.keys()
+    assert rows(marking) == []
+    counts = restore_bucket(marking, "restore-1", 2).num_by_kind
+    assert {key: body(marking, key) for key in sorted(marking.keys())} == bodies
+    assert sorted(key for key, _ in rows(marking)) == sorted(bodies)
+    # What the killed try has removed is told as found: its row is lost, and no other try can swear to it.
+    assert sum(counts.values()) == len(bodies)
+    assert counts["already_restored"] >= 1
+    assert counts.keys() <= {"restored", "already_restored"}
 
 
 def test_a_try_that_comes_late_with_its_rows_adds_none_to_those_of_the_next_try(

@@ -36,6 +36,8 @@ def marker(version_id: str, *, days: int = 1, is_latest: bool = True) -> ListedV
             RestoreKind.NEWER_VERSION,
         ),
         ([version("v1", is_latest=True)], RestoreKind.ALREADY_RESTORED),
+        # As a store shows it that is about to remove the marker, for another run or for a try that was killed.
+        ([marker("m1", is_latest=False), version("v1", is_latest=True)], RestoreKind.ALREADY_RESTORED),
         ([version("v2", etag='"new"', days=2, is_latest=True)], RestoreKind.NEWER_VERSION),
         ([marker("m2")], RestoreKind.MARKER_GONE),
         ([], RestoreKind.MARKER_GONE),

@@ -46,11 +46,12 @@ def restore_objects(params: Mapping[str, Any]) -> dict[str, Any]:
             log.warning(
                 "max_objects is reached: there may be more that is selected", max_objects=form.max_objects
             )
-        if result.num_by_kind.get("restored"):
+        num_back = sum(result.num_by_kind.get(kind, 0) for kind in ("restored", "already_restored"))
+        if num_back:
             log.warning(
                 "WHAT IS RESTORED IS DUE AGAIN: the next interval deletes it once more, unless a legal hold is placed "
                 "on it (s3_retention_hold) or the policy is changed",
-                num_objects=result.num_by_kind["restored"],
+                num_objects=num_back,
             )
         if result.num_failed:
             raise errors.RestoreFailedError(_failed(result))
@@ -58,7 +59,12 @@ def restore_objects(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _failed(result: RestoreResult) -> str:
-    what = f"{result.num_failed} objects could not be brought back; the others were dealt with"
+    others = (
+        "the run ended there, and what comes behind was not looked at"
+        if result.is_stopped
+        else "the others were dealt with"
+    )
+    what = f"{result.num_failed} objects could not be brought back; {others}"
     first = result.first_failed
     if first is None or first.failure is None:
         return f"{what}; s3_retention.restores says why"
