@@ -86,6 +86,16 @@ def test_odd_keys_come_back_but_for_those_that_the_store_cannot_show(marking: Wo
     assert {key for key, outcome in rows(marking) if outcome == "failed"} == hidden
 
 
+def test_keys_that_the_store_cannot_show_keep_no_other_one_from_coming_back(marking: World) -> None:
+    # In the order of keys they come first, and one after the other.
+    hidden = {f"exports/2020-01/{one}.json" for one in "\x01\x02\x03\x04"}
+    others = {f"exports/2020-01/{one}.json" for one in ("\rx", "a", "b", "c")}
+    marking.put(*hidden, *others)
+    marking.clean()
+    assert bring_back(marking).num_by_kind == {"restored": len(others), "failed": len(hidden)}
+    assert marking.keys() == others
+
+
 def test_a_dry_run_says_what_it_would_do_and_changes_nothing(marking: World) -> None:
     put(marking, KEY, "a")
     marking.clean()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from s3_retention.core.outcome import FailureClass, Outcome
 from s3_retention.core.restore import Restored, RestoreKind, decide_restore, decide_unmarked
 from s3_retention.errors import ListingError, RestoreRefusedError
+from s3_retention.s3.keys import xml_can_carry
 from s3_retention.s3.version_listing import look_at_histories
 from s3_retention.store import intervals, restores
 from s3_retention.store.connection import transaction
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from s3_retention.core.holder import Holder
-    from s3_retention.core.objects import ObjectFacts, ObjectRef
+    from s3_retention.core.objects import ListedVersion, ObjectFacts, ObjectRef
     from s3_retention.core.restore import DeletedObject, RestoreForm
     from s3_retention.s3.gateway import S3Gateway
     from s3_retention.store.connection import Connection
@@ -161,7 +162,7 @@ def _restore_part(
     """Look at the keys of a part and remove the markers that may go; touches the store alone."""
     bucket = part[0].facts.ref.bucket
     marked = [one for one in part if decide_unmarked(one) is None and one.marker_version_id is not None]
-    seen = look_at_histories(gateway, bucket, {one.facts.ref.key for one in marked})
+    seen = _look(gateway, bucket, {one.facts.ref.key for one in marked})
     decided: list[Restored] = []
     for one in part:
         known = decide_unmarked(one)
@@ -173,6 +174,12 @@ def _restore_part(
             known = found if isinstance(found, RestoreKind) else decide_restore(one, found)
         decided.append(Restored(one, known))
     return decided if is_dry_run else _remove_markers(gateway, decided)
+
+
+def _look(gateway: S3Gateway, bucket: str, keys: set[str]) -> dict[str, list[ListedVersion] | Outcome]:
+    """Look at keys, apart from those that a store may never show: some in a row would pass for a store at fault."""
+    hidden = {key for key in keys if not xml_can_carry(key.replace("\r", ""))}
+    return look_at_histories(gateway, bucket, keys - hidden) | look_at_histories(gateway, bucket, hidden)
 
 
 def _remove_markers(gateway: S3Gateway, decided: Sequence[Restored]) -> list[Restored]:
