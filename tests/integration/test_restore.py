@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -59,6 +60,15 @@ def rows(world: World) -> list[tuple[str, str]]:
 
 def body(world: World, key: str) -> bytes:
     return bytes(world.admin.get_object(Bucket=world.bucket, Key=key)["Body"].read())
+
+
+def record_again(world: World, of_key: str, **changes: str) -> None:
+    """Give the ledger another entry like that of a key, but for some changes."""
+    world.root.execute(
+        "INSERT INTO s3_retention.ledger_entries SELECT entry.* FROM s3_retention.ledger_entries AS old, "
+        "jsonb_populate_record(old, %s) AS entry WHERE old.key = %s",
+        [json.dumps(changes | {"generation": 1}), of_key],
+    )
 
 
 def test_objects_come_back_byte_for_byte_and_are_recorded_with_who_and_why(marking: World) -> None:
@@ -233,10 +243,7 @@ def test_what_a_killed_try_may_have_brought_back_counts_towards_the_limit_of_its
 def test_a_marker_that_was_recorded_twice_brings_one_object_back(marking: World) -> None:
     put(marking, KEY, "a")
     marking.clean()
-    marking.root.execute(
-        "INSERT INTO s3_retention.ledger_entries SELECT entry.* FROM s3_retention.ledger_entries AS old, "
-        "jsonb_populate_record(old, '{\"generation\": 1}') AS entry"
-    )
+    record_again(marking, KEY)
     before = bring_back(marking, "dry", dry_run=True).num_by_kind
     assert bring_back(marking).num_by_kind == before == {"restored": 1, "already_restored": 1}
 
@@ -332,6 +339,61 @@ def test_only_what_is_selected_comes_back_and_no_more_than_the_limit(marking: Wo
     limited = bring_back(marking, "limited", interval_key=marking.interval_key(), max_objects=1)
     assert limited.is_limited
     assert marking.keys() == {KEY, OTHER}
+
+
+def test_a_prefix_is_no_pattern(marking: World) -> None:
+    keys = [f"exports/2020-01/a{one}b.json" for one in ("%", "_", "x", "%25")]
+    marking.put(*keys)
+    marking.clean()
+    assert bring_back(marking, "under", prefix="exports/2020-01/a_").num_by_kind == {"restored": 1}
+    assert marking.keys() == {"exports/2020-01/a_b.json"}
+    assert bring_back(marking, "share", prefix="exports/2020-01/a%").num_by_kind == {"restored": 2}
+    assert marking.keys() == set(keys) - {"exports/2020-01/axb.json"}
+    # The store of the tests keeps no such key.
+    record_again(marking, "exports/2020-01/axb.json", key="exports/2020-01/a\\b.json")
+    assert bring_back(marking, "escape", prefix="exports/2020-01/a\\").num_by_kind == {"marker_gone": 1}
+
+
+def test_of_two_lives_of_a_key_the_later_one_comes_back(marking: World) -> None:
+    put(marking, KEY, "a")
+    marking.clean()
+    put(marking, KEY, "b")
+    marking.clean("run-2")
+    assert bring_back(marking).num_by_kind == {"newer_version": 1, "restored": 1}
+    assert body(marking, KEY) == b"b"
+
+
+def test_what_was_restored_and_deleted_once_more_is_restored_once_more(marking: World) -> None:
+    put(marking, KEY, "a")
+    marking.clean()
+    bring_back(marking)
+    marking.clean("run-2")
+    assert marking.keys() == set()
+    assert bring_back(marking, "restore-2").num_by_kind == {"marker_gone": 1, "restored": 1}
+    assert body(marking, KEY) == b"a"
+
+
+def test_of_several_buckets_each_key_comes_back_in_its_own(marking: World) -> None:
+    other = replace(marking, bucket=f"{marking.bucket}-other")
+    other.admin.create_bucket(Bucket=other.bucket)
+    set_versioning(other, "Enabled")
+    put(marking, KEY, "a")
+    marking.clean()
+    put(other, KEY, "b")
+    mark_of_other = mark(other, KEY)
+    version = next(one for key, one in there(other) if one != mark_of_other)
+    listed = other.admin.head_object(Bucket=other.bucket, Key=KEY, VersionId=version)
+    record_again(
+        marking,
+        KEY,
+        bucket=other.bucket,
+        etag=listed["ETag"],
+        last_modified_at=listed["LastModified"].isoformat(),
+        marker_version_id=mark_of_other,
+    )
+    interval_key = marking.interval_key()
+    assert bring_back(marking, bucket=None, interval_key=interval_key).num_by_kind == {"restored": 2}
+    assert (body(marking, KEY), body(other, KEY)) == (b"a", b"b")
 
 
 def test_an_interval_that_is_not_there_is_refused(marking: World) -> None:

@@ -42,6 +42,10 @@ def restore_objects(params: Mapping[str, Any]) -> dict[str, Any]:
                 marker=deleted.marker_version_id,
             )
         log.info("restore", dry_run=form.is_dry_run, **result.num_by_kind)
+        if not result.num_by_kind:
+            log.warning(
+                "nothing is selected: of all that the ledger has as deleted, nothing matches the form"
+            )
         if result.is_limited:
             log.warning(
                 "max_objects is reached: there may be more that is selected", max_objects=form.max_objects
@@ -71,5 +75,6 @@ def _failed(result: RestoreResult) -> str:
     failure = first.failure
     return (
         f"{what}; the first of them {str(first.deleted.facts.ref)!r}: {failure.kind.value} "
-        f"({failure.code or 'no code'}); correct the cause and trigger the same restore again"
+        f"({failure.code or 'no code'}: {failure.message or 'no message'}); correct the cause and trigger the same "
+        "restore again"
     )
