@@ -96,13 +96,21 @@ def test_odd_keys_come_back_but_for_those_that_the_store_cannot_show(marking: Wo
     assert {key for key, outcome in rows(marking) if outcome == "failed"} == hidden
 
 
-def test_keys_that_the_store_cannot_show_keep_no_other_one_from_coming_back(marking: World) -> None:
+def test_keys_that_the_store_cannot_show_keep_no_other_one_from_coming_back(
+    marking: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # In the order of keys they come first, and one after the other.
     hidden = {f"exports/2020-01/{one}.json" for one in "\x01\x02\x03\x04"}
     others = {f"exports/2020-01/{one}.json" for one in ("\rx", "a", "b", "c")}
     marking.put(*hidden, *others)
     marking.clean()
-    assert bring_back(marking).num_by_kind == {"restored": len(others), "failed": len(hidden)}
+    with monkeypatch.context() as patched:
+        patched.setattr(restore, "PAGE_SIZE", 1)
+        patched.setattr(restore, "MAX_FAILED", 1)
+        assert bring_back(marking, "paged").num_by_kind == {"restored": len(others), "failed": len(hidden)}
+    assert marking.keys() == others
+    marking.clean("run-2")
+    assert bring_back(marking).num_by_kind["restored"] == len(others)
     assert marking.keys() == others
 
 

@@ -103,7 +103,8 @@ def run(
             failed = [one for one in done if one.failure is not None]
             first_failed = first_failed or next(iter(failed), None)
             is_fruitless = all(one.kind is not RestoreKind.RESTORED for one in done)
-            num_failed = num_failed + len(failed) if is_fruitless else 0
+            num_shown = sum(not _is_hidden(one.deleted.facts.ref.key) for one in failed)
+            num_failed = num_failed + num_shown if is_fruitless else 0
             is_stopped = num_failed >= MAX_FAILED or any(
                 one.failure.stops_batch for one in failed if one.failure
             )
@@ -178,8 +179,13 @@ def _restore_part(
 
 def _look(gateway: S3Gateway, bucket: str, keys: set[str]) -> dict[str, list[ListedVersion] | Outcome]:
     """Look at keys, apart from those that a store may never show: some in a row would pass for a store at fault."""
-    hidden = {key for key in keys if not xml_can_carry(key.replace("\r", ""))}
+    hidden = {key for key in keys if _is_hidden(key)}
     return look_at_histories(gateway, bucket, keys - hidden) | look_at_histories(gateway, bucket, hidden)
+
+
+def _is_hidden(key: str) -> bool:
+    """Say whether no XML can show a key; a carriage return comes as it is, or encoded."""
+    return not xml_can_carry(key.replace("\r", ""))
 
 
 def _remove_markers(gateway: S3Gateway, decided: Sequence[Restored]) -> list[Restored]:
