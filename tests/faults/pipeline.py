@@ -23,8 +23,11 @@ import psycopg
 from botocore.config import Config
 from psycopg.rows import dict_row
 
+from s3_retention.core.holder import Holder
+from s3_retention.core.restore import RestoreForm
 from s3_retention.errors import S3RetentionError
 from s3_retention.s3.gateway import S3Gateway
+from s3_retention.steps import restore
 from s3_retention.store.connection import connect
 from tests.factories import REDRIVE, World
 from tests.faults.seams import SeamedStore, Seams
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
+    from s3_retention.steps.restore import RestoreResult
     from s3_retention.store.batches import DealtBatch
     from tests.faults.story import Task
 
@@ -67,6 +71,9 @@ def tasks_of(
     """Give the tasks of a DagRun one after the other, with their names, as Airflow would run them."""
     if pipeline == "watch":
         yield "watch_policies", world.watch
+        return
+    if pipeline == "restore":
+        yield "restore_objects", lambda: restore_bucket(world, run, try_number)
         return
     got: list[Any] = []
     is_cleanup = pipeline in {"cleanup", "stopped", "observed", "rejected"}
@@ -106,6 +113,13 @@ def tasks_of(
         yield "report_run", lambda: world.report(run, interval_id=claim.interval_id)
     else:
         yield "report_run", lambda: world.report_redrive(run)
+
+
+def restore_bucket(world: World, run: str, try_number: int) -> RestoreResult:
+    """Bring back what was deleted from the bucket."""
+    form = RestoreForm(bucket=world.bucket, is_dry_run=False, note="was too much")
+    holder = Holder("s3_retention_restore", run, "restore_objects", try_number=try_number)
+    return restore.run(world.conn, world.gateway, form, holder, acted_by="ann")
 
 
 def run_tasks(world: World, pipeline: str, run: str, try_number: int = 1, **more: Any) -> None:

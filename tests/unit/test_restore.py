@@ -36,12 +36,22 @@ def marker(version_id: str, *, days: int = 1, is_latest: bool = True) -> ListedV
             RestoreKind.NEWER_VERSION,
         ),
         ([version("v1", is_latest=True)], RestoreKind.ALREADY_RESTORED),
+        # As a store shows it that is about to remove the marker, for another run or for a try that was killed.
+        ([marker("m1", is_latest=False), version("v1", is_latest=True)], RestoreKind.ALREADY_RESTORED),
         ([version("v2", etag='"new"', days=2, is_latest=True)], RestoreKind.NEWER_VERSION),
         ([marker("m2")], RestoreKind.MARKER_GONE),
         ([], RestoreKind.MARKER_GONE),
         # What lies beneath is not what was deleted: bringing it back would be a lie.
         ([marker("m1"), version("v0", etag='"old"', days=-1)], RestoreKind.PURGED),
         ([marker("m1")], RestoreKind.PURGED),
+        # What lies beneath is a marker of somebody else, or a newer version: without ours the object is as hidden.
+        ([marker("m1", days=2), marker("m0", is_latest=False), version("v1")], RestoreKind.NEWER_VERSION),
+        (
+            [marker("m1", days=2), version("v2", etag='"new"', days=1), version("v1")],
+            RestoreKind.NEWER_VERSION,
+        ),
+        ([marker("m1"), version("v1"), marker("m0", days=-1, is_latest=False)], RestoreKind.RESTORED),
+        ([marker("m1"), marker("m0", days=0, is_latest=False), version("v1")], RestoreKind.RESTORED),
     ],
 )
 def test_a_marker_goes_only_where_it_is_the_latest_and_hides_the_very_object(

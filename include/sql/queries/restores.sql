@@ -37,9 +37,14 @@ WHERE
 ORDER BY entry.interval_id, entry.generation, entry.command_id
 LIMIT %(max_rows)s;
 
+-- name: lock_run
+-- One try of a run writes at a time, and sees what another one has written: a late one may still be about.
+SELECT pg_advisory_xact_lock(hashtextextended(%(dag_id)s || '/' || %(run_id)s, 0));
+
 -- name: insert_restores
 -- Appends what became of some entries. An entry is restored once: of two runs that removed the same marker
--- at once the later one has found it restored already.
+-- at once the later one has found it restored already. What another try of this run has ended is left as it
+-- is, so that each entry counts once.
 WITH wanted AS (
     SELECT
         one.interval_id,
@@ -69,6 +74,17 @@ WITH wanted AS (
         ) AS one (
             interval_id, generation, command_id, operation_id, bucket, key, marker_version_id, outcome,
             failure_class, code, request_id
+        )
+    WHERE
+        NOT EXISTS (
+            SELECT 1 FROM s3_retention.restores
+            WHERE
+                restores.run_id = %(run_id)s
+                AND restores.dag_id = %(dag_id)s
+                AND restores.interval_id = one.interval_id
+                AND restores.generation = one.generation
+                AND restores.command_id = one.command_id
+                AND restores.outcome <> 'failed'
         )
 ),
 

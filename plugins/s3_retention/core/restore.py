@@ -82,17 +82,23 @@ def decide_restore(deleted: DeletedObject, history: Sequence[ListedVersion]) -> 
     It is removed only where it is the latest, and what lies right beneath is the very object that was deleted.
     """
     latest = [entry for entry in history if entry.is_latest]
+    current = latest[0].facts if len(latest) == 1 and not latest[0].is_marker else None
+    if current is not None and is_same_incarnation(deleted.facts, current):
+        # A store may show the marker for a moment longer: a try that was killed has left its request there.
+        return RestoreKind.ALREADY_RESTORED
     marker = [entry for entry in history if entry.facts.ref.version_id == deleted.marker_version_id]
     if not marker:
-        if len(latest) == 1 and not latest[0].is_marker:
-            is_it = is_same_incarnation(deleted.facts, latest[0].facts)
-            return RestoreKind.ALREADY_RESTORED if is_it else RestoreKind.NEWER_VERSION
-        return RestoreKind.MARKER_GONE
+        return RestoreKind.MARKER_GONE if current is None else RestoreKind.NEWER_VERSION
     if latest != marker or not marker[0].is_marker:
         return RestoreKind.NEWER_VERSION
-    # Of two versions of one second the one that is listed first is the newer.
-    versions = [entry.facts for entry in history if not entry.is_marker]
-    beneath = max(versions, key=lambda facts: facts.last_modified_at, default=None)
-    if beneath is None or not is_same_incarnation(deleted.facts, beneath):
+    # Of two versions of one second the one that is listed first is the newer; a marker of that second is the older:
+    # what a policy deletes had been there for long.
+    others = [entry for entry in history if entry not in marker]
+    beneath = max(others, key=lambda entry: (entry.facts.last_modified_at, not entry.is_marker), default=None)
+    its_own = [
+        entry for entry in others if not entry.is_marker and is_same_incarnation(deleted.facts, entry.facts)
+    ]
+    if not its_own:
         return RestoreKind.PURGED
-    return RestoreKind.RESTORED
+    # Something else that lies right beneath would hide the object as the marker does, or come back in its place.
+    return RestoreKind.RESTORED if beneath in its_own else RestoreKind.NEWER_VERSION

@@ -42,15 +42,20 @@ def restore_objects(params: Mapping[str, Any]) -> dict[str, Any]:
                 marker=deleted.marker_version_id,
             )
         log.info("restore", dry_run=form.is_dry_run, **result.num_by_kind)
+        if not result.num_by_kind:
+            log.warning(
+                "nothing is selected: of all that the ledger has as deleted, nothing matches the form"
+            )
         if result.is_limited:
             log.warning(
                 "max_objects is reached: there may be more that is selected", max_objects=form.max_objects
             )
-        if result.num_by_kind.get("restored"):
+        num_back = sum(result.num_by_kind.get(kind, 0) for kind in ("restored", "already_restored"))
+        if num_back:
             log.warning(
                 "WHAT IS RESTORED IS DUE AGAIN: the next interval deletes it once more, unless a legal hold is placed "
                 "on it (s3_retention_hold) or the policy is changed",
-                num_objects=result.num_by_kind["restored"],
+                num_objects=num_back,
             )
         if result.num_failed:
             raise errors.RestoreFailedError(_failed(result))
@@ -58,12 +63,18 @@ def restore_objects(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _failed(result: RestoreResult) -> str:
-    what = f"{result.num_failed} objects could not be brought back; the others were dealt with"
+    others = (
+        "the run ended there, and what comes behind was not looked at"
+        if result.is_stopped
+        else "the others were dealt with"
+    )
+    what = f"{result.num_failed} objects could not be brought back; {others}"
     first = result.first_failed
     if first is None or first.failure is None:
         return f"{what}; s3_retention.restores says why"
     failure = first.failure
     return (
         f"{what}; the first of them {str(first.deleted.facts.ref)!r}: {failure.kind.value} "
-        f"({failure.code or 'no code'}); correct the cause and trigger the same restore again"
+        f"({failure.code or 'no code'}: {failure.message or 'no message'}); correct the cause and trigger the same "
+        "restore again"
     )

@@ -51,6 +51,7 @@ def insert(
     conn: Connection, done: Sequence[Restored], *, holder: Holder, acted_by: str, note: str | None
 ) -> None:
     """Append what became of some objects; what another run has restored first is ``already_restored``."""
+    fetch_all(conn, "restores", "lock_run", dag_id=holder.dag_id, run_id=holder.run_id)
     run(
         conn,
         "restores",
