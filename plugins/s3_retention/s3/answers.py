@@ -97,8 +97,7 @@ def outcome_of_error(error: StoreError, *, whole_request: bool) -> Outcome:
     """
     if isinstance(error, ClientError):
         body = error.response.get("Error", {})
-        code = str(body.get("Code", ""))[:MAX_MESSAGE]
-        message = str(body.get("Message", ""))[:MAX_MESSAGE]
+        code, message = (str(body.get(name, ""))[:MAX_MESSAGE] for name in ("Code", "Message"))
         kind = classify(code, error.response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
         if code == "InvalidRequest" and "Content-MD5" in message:
             kind = FailureClass.CONFIG  # "Missing required header for this request: Content-MD5"
@@ -191,9 +190,8 @@ def facts_of_listed(bucket: str, prefix: str, entry: dict[str, Any], answer: dic
             key = unquote_plus(key, errors="surrogateescape")
     if not key.startswith(prefix):
         raise ListingError(f"listing s3://{bucket}/{prefix} named a key outside the prefix: {key!r}")
-    named = entry.get("StorageClass")
+    named, etag = entry.get("StorageClass"), etag if isinstance(etag, str) else None
     storage_class = named if named != "STANDARD" and isinstance(named, str) else None
-    etag = etag if isinstance(etag, str) else None
     return ObjectFacts(ObjectRef(bucket, key), etag, size, modified_at, storage_class)
 
 
@@ -205,7 +203,6 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
     request_id = request_id_of(answer)
     if is_empty(answer):
         return [nothing_said(answer)] * len(targets)
-    # Some stores send an empty VersionId where there is none.
     asked = {(facts.ref.key, facts.ref.version_id) for facts in targets}
     deleted = {
         _deleted_name(one, asked)
@@ -213,6 +210,7 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
         else (one.get("Key"), one.get("VersionId") or None): one
         for one in _readable(answer.get("Deleted", []))
     }
+    # Some stores send an empty VersionId where there is none.
     errors = {
         (one.get("Key"), one.get("VersionId") or None): one for one in _readable(answer.get("Errors", []))
     }
