@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
+import os
 import subprocess
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -155,6 +157,22 @@ def test_nothing_is_written_over_and_nothing_is_left_of_an_export_that_fails(
     nowhere = export(world.interval_key(), "--to", str(tmp_path / "no" / "where"))
     assert nowhere.exit_code == 1
     assert sorted(file.name for file in tmp_path.iterdir()) == ["out"]
+
+
+def test_a_disk_that_is_full_is_said_and_nothing_is_left(
+    world: World, export: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.put(A)
+    world.clean()
+
+    def write_batch(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(parquet.ParquetWriter, "write_batch", write_batch)
+    said = export()
+    assert said.exit_code == 1
+    assert "out: cannot be written: No space left on device" in said.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_ledger_that_does_not_add_up_is_not_exported(

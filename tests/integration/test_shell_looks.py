@@ -105,6 +105,14 @@ def test_a_store_that_refuses_the_shell_is_said_in_a_sentence(
     assert "Traceback" not in said.output
 
 
+def test_a_shell_whose_profile_is_not_there_is_told_without_a_traceback(
+    ask: Callable[..., Result],
+) -> None:
+    said = ask("simulate", NAME, AWS_PROFILE="nobody")
+    assert said.exit_code == 1
+    assert "AWS_PROFILE, AWS_ENDPOINT_URL and the like: ProfileNotFound" in said.stderr
+
+
 def test_a_reader_of_the_ledger_cannot_write_a_simulation_down_and_is_told(
     world: World, ask: Callable[..., Result], ledger: Ledger
 ) -> None:

@@ -45,10 +45,13 @@ def export(
         fail(f"{to}: is there already, and nothing is written over: name another folder", Exit.NOT_GOOD)
     if not target.parent.is_dir():
         fail(f"{to}: there is no folder {to.parent} to make it in", Exit.NOT_GOOD)
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as partial:
-        with open_ledger(conninfo) as conn:
-            manifest = _write(conn, interval, Path(partial) / target.name)
-        (Path(partial) / target.name).rename(target)
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as partial:
+            with open_ledger(conninfo) as conn:
+                manifest = _write(conn, interval, Path(partial) / target.name)
+            (Path(partial) / target.name).rename(target)
+    except OSError as error:
+        fail(f"{to}: cannot be written: {error.strerror or error}; nothing is left of it", Exit.NOT_GOOD)
     show(
         [manifest],
         ("interval_key", "state", "num_commands", "num_by_outcome", "exported_at"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from s3_retention.core.durations import parse_duration
+from s3_retention.shell.answers import Exit, fail
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -40,8 +41,18 @@ def parse_floor(min_retention: str) -> timedelta:
 def open_gateway(*, parallel: int) -> S3Gateway:
     """Open the store that the environment names: AWS_PROFILE, AWS_ENDPOINT_URL, keys or the machine's identity."""
     import boto3
+    from botocore.exceptions import BotoCoreError
 
     from s3_retention.s3.client_config import client_config
     from s3_retention.s3.gateway import S3Gateway
 
-    return S3Gateway(boto3.Session().client("s3", config=client_config(parallel=parallel)))
+    try:
+        client = boto3.Session().client("s3", config=client_config(parallel=parallel))
+    except (BotoCoreError, ValueError) as error:
+        # Of a profile that is not there, an endpoint that is no URL; botocore's text may hold either, and is left out.
+        fail(
+            f"the store cannot be opened by what this shell has in AWS_PROFILE, AWS_ENDPOINT_URL and the like: "
+            f"{type(error).__name__}",
+            Exit.NOT_GOOD,
+        )
+    return S3Gateway(client)
