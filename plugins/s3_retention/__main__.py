@@ -8,8 +8,9 @@ import typer
 from s3_retention.core.durations import format_duration
 from s3_retention.core.policy import AgeFrom, RetentionPolicy, policy_schema
 from s3_retention.errors import S3RetentionError
-from s3_retention.policy_files import overlaps, read_policy_files, read_policy_paths
+from s3_retention.policy_files import PolicyFile, overlaps, read_policy_files, read_policy_paths
 from s3_retention.shell import ask, rehearse
+from s3_retention.shell.answers import AsJson, show
 from s3_retention.shell.export import export
 from s3_retention.shell.stores import DEFAULT_FLOOR, POLICY_FOLDER, Folder, MinRetention, parse_floor
 
@@ -34,6 +35,7 @@ def policies(
     ] = None,
     folder: Folder = POLICY_FOLDER,
     min_retention: MinRetention = DEFAULT_FLOOR,
+    as_json: AsJson = False,  # noqa: FBT002 - a switch of the command line
 ) -> None:
     """Check policy files: one line for each good one, one for each fault; exit 1 when there is a fault."""
     floor = parse_floor(min_retention)
@@ -45,10 +47,12 @@ def policies(
         )
     except S3RetentionError as error:
         _fail(str(error))
+    if as_json:
+        show([_as_row(file) for file in read], (), as_json=True)
     for file in read:
         if file.policy is None:
             typer.echo(file.error, err=True)
-        else:
+        elif not as_json:
             typer.echo(f"{file.path}: {_summary(file.policy)}")
     for warning in overlaps(file.policy for file in read if file.policy is not None):
         typer.echo(f"warning: {warning}", err=True)
@@ -56,6 +60,16 @@ def policies(
         _fail(f"{folder}: there is no policy file; add one, such as weekly_digests.yaml")
     if any(file.error for file in read):
         raise typer.Exit(1)
+
+
+def _as_row(file: PolicyFile) -> dict[str, object]:
+    policy = file.policy
+    return {
+        "file": str(file.path),
+        "error": file.error,
+        "policy": policy.model_dump(mode="json", by_alias=True, exclude_none=True) if policy else None,
+        "rules_hash": policy.rules_hash if policy else None,
+    }
 
 
 def _summary(policy: RetentionPolicy) -> str:

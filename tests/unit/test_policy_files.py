@@ -211,6 +211,17 @@ def test_the_command_fails_with_the_messages_of_the_broken_files(tmp_path: Path)
     assert "b.yaml: age.retain = '1h': retention is under the floor of 1 day" in result.stderr
 
 
+def test_the_command_gives_policies_and_faults_as_json(tmp_path: Path) -> None:
+    write(tmp_path, "a.yaml", text("a"))
+    write(tmp_path, "b.yaml", text("b", retain="1h"))
+    result = CliRunner().invoke(app, ["policies", "--folder", str(tmp_path), "--json"])
+    assert result.exit_code == 1
+    good, broken = json.loads(result.stdout)
+    assert (good["policy"]["name"], good["error"], len(good["rules_hash"])) == ("a", None, 64)
+    assert (broken["policy"], broken["rules_hash"]) == (None, None)
+    assert "age.retain = '1h'" in broken["error"]
+
+
 def test_the_command_warns_of_overlaps_and_still_succeeds(tmp_path: Path) -> None:
     for name in "ab":
         write(tmp_path, f"{name}.yaml", text(name))
