@@ -12,6 +12,7 @@ from s3_retention.policy_files import PolicyFile, overlaps, read_policy_files, r
 from s3_retention.shell import ask, rehearse
 from s3_retention.shell.answers import AsJson, show
 from s3_retention.shell.export import export
+from s3_retention.shell.import_lifecycle import import_lifecycle_rules
 from s3_retention.shell.stores import DEFAULT_FLOOR, POLICY_FOLDER, Folder, MinRetention, parse_floor
 
 # Tracebacks without local variables: one of them is a connection string.
@@ -111,6 +112,9 @@ def migrate(
 
 for question in (ask.explain, ask.status, ask.report, rehearse.simulate, rehearse.simulated, export):
     app.command()(question)
+
+
+app.command("import-lifecycle")(import_lifecycle_rules)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,10 @@ class PolicyChangedError(S3RetentionError):
     """The rules of a policy changed while its version stayed: raise `version` in the policy file."""
 
 
+class LifecycleError(S3RetentionError):
+    """What is to be imported is no lifecycle configuration."""
+
+
 class SettingsError(S3RetentionError):
     """A setting of [s3_retention] cannot be used."""
 
