@@ -428,12 +428,12 @@ class World:
             """
             WITH whole AS (DELETE FROM s3_retention.chunks RETURNING *)
             INSERT INTO s3_retention.chunks (
-                batch_id, interval_id, generation, chunk_number, bucket, keys, version_ids, etags, sizes,
+                batch_id, interval_id, generation, chunk_number, tenant, bucket, keys, version_ids, etags, sizes,
                 last_modified_ats, due_ats, group_keys, num_commands
             )
             SELECT
-                batch_id, interval_id, generation, row_number() OVER (ORDER BY chunk_number, a), bucket,
-                keys[a:z], version_ids[a:z], etags[a:z], sizes[a:z], last_modified_ats[a:z], due_ats[a:z],
+                batch_id, interval_id, generation, row_number() OVER (ORDER BY chunk_number, a), tenant,
+                bucket, keys[a:z], version_ids[a:z], etags[a:z], sizes[a:z], last_modified_ats[a:z], due_ats[a:z],
                 group_keys[a:z], cardinality(keys[a:z])
             FROM whole
             CROSS JOIN generate_series(1, num_commands, %(size)s) AS a

@@ -226,6 +226,8 @@ NO_SEAM = {
     "plan_candidates.supersede_ripe_locks": "where a lock has ended, in the transaction that stores the plan",
     "aborted_uploads.insert_aborted_uploads": "one statement of its own, after aborts that cannot be taken back: what "
     "is lost with it is a row, and the upload is gone",
+    "plan_candidates.cut_chunks_by_tenant": "as plan_candidates.cut_chunks, for a policy that tells tenants",
+    "plan_tenants.lay_chunks": "as above",
     "plan_canary.take_canary": "a table of the session, of which a killed process leaves nothing",
     "plan_canary.drop_taken_chunk": "as above",
     "plan_canary.insert_canary": "as plan_candidates.insert_chunks, in the same transaction",

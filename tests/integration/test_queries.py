@@ -41,10 +41,11 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     (
         1,
         (
-            "after_id batch_id batch_number chunk_id chunk_size chunks_per_batch fence finding_id generation hold_id "
-            "interval_id keep_latest map_index max_batches max_commands max_rows num_bytes num_commands num_discovered "
-            "num_drained num_due num_keys num_remaining num_scanned num_stragglers try_number "
-            "after_generation after_interval_id only_interval_id daily weekly monthly yearly min_bytes_kept"
+            "after_id batch_id batch_number batch_size chunk_id chunk_size chunks_per_batch fence finding_id "
+            "generation hold_id interval_id keep_latest map_index max_batches max_commands max_rows num_bytes "
+            "num_commands num_discovered num_drained num_due num_keys num_remaining num_scanned num_stragglers "
+            "try_number after_generation after_interval_id only_interval_id daily weekly monthly yearly "
+            "min_bytes_kept"
         ),
     ),
     (
@@ -89,6 +90,7 @@ def test_each_query_is_one_that_the_writer_can_run(conn: Connection, table: str,
     for temporary in ("candidates", "open_commands", "chunks", "ripe", "decisions"):
         conn.execute(queries.query("plan_candidates", f"create_plan_{temporary}"))
     conn.execute(queries.query("plan_canary", "create_plan_canary"))
+    conn.execute(queries.query("plan_tenants", "create_plan_layout"))
     for temporary in ("currents", "kept_keys"):
         conn.execute(queries.query("plan_kept_keys", f"create_plan_{temporary}"))
     text = queries.query(table, name)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from s3_retention.core.durations import format_duration, parse_duration, spell_duration
-from s3_retention.core.policy import Mode, RetentionPolicy, Versions, parse_policy, policy_schema
+from s3_retention.core.policy import Mode, RetentionPolicy, Tenant, Versions, parse_policy, policy_schema
 from s3_retention.core.schedule import PRESETS, check_schedule, longest_gap
 from s3_retention.errors import PolicyError
 
@@ -277,6 +277,17 @@ def test_a_group_named_twice_is_refused() -> None:
     assert "names a group twice" in faults(changes)[0]
 
 
+def test_a_tenant_is_a_group_of_the_regex_that_selects() -> None:
+    select = {"regex": "exports/(?P<a>.*)"}
+    assert parse({"select": select, "tenant": {"group": "a"}}).tenant == Tenant(group="a")
+    (fault,) = faults({"select": select, "tenant": {"group": "b"}})
+    assert fault.startswith("tenant.group = 'b': is not a group of select.regex; add a group of that name")
+    assert faults({"tenant": {"group": "b"}})[0].startswith(
+        "tenant.group = 'b': names a group, but select has"
+    )
+    assert faults({"select": select, "tenant": {"group": ""}})[0].startswith("tenant.group = '': is empty")
+
+
 def test_all_faults_are_reported_at_once() -> None:
     changes = {
         "moed": "enforce",
@@ -285,9 +296,12 @@ def test_all_faults_are_reported_at_once() -> None:
         "age.retain": "1h",
         "window.width": "1d",
         "keep": {"latest": 1, "group_by": ["a"]},
+        "tenant": {"group": "a"},
     }
     fields = {line.split(" = ")[0].split(":")[0] for line in faults(changes)}
-    assert fields == {"moed", "source.bucket", "timezone", "age.retain", "window.width", "keep.group_by"}
+    assert fields == {
+        *("moed", "source.bucket", "timezone", "age.retain", "window.width", "keep.group_by", "tenant.group"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -489,6 +503,13 @@ def test_the_rules_hash_changes_with_a_bypass_of_governance_and_not_with_its_abs
     all_of_it = {"versions": "all"}
     assert parse(all_of_it | {"bypass_governance": False}).rules_hash == parse(all_of_it).rules_hash
     assert parse(all_of_it | {"bypass_governance": True}).rules_hash != parse(all_of_it).rules_hash
+
+
+def test_the_rules_hash_changes_with_the_tenant_and_not_with_its_absence() -> None:
+    select = {"select": {"regex": "exports/(?P<a>[^/]*)/(?P<b>.*)"}}
+    hashes = [parse(select | {"tenant": {"group": name}}).rules_hash for name in "ab"]
+    assert len({*hashes, parse(select).rules_hash}) == 3
+    assert parse(select | {"tenant": None}).rules_hash == parse(select).rules_hash
 
 
 def test_the_rules_hash_of_a_release_is_the_one_that_ledgers_already_hold() -> None:

@@ -140,6 +140,25 @@ def test_an_object_whose_group_did_not_take_part_is_kept() -> None:
     assert isinstance(grouped.candidate(facts("exports/2026-06/a/")), Candidate)
 
 
+@pytest.mark.parametrize(
+    ("key", "tenant"), [("a/b/c", "b"), ("a/é\n/c", "é\n"), ("a//c", None), ("a/b", "b")]
+)
+def test_the_tenant_is_read_from_the_key_and_without_one_an_object_is_kept(
+    key: str, tenant: str | None
+) -> None:
+    found = decider(select=REGEX, tenant={"group": "customer"}).candidate(facts(f"exports/{key}"))
+    if tenant is None:
+        assert reason(found) == "tenant_not_readable"
+    else:
+        assert isinstance(found, Candidate)
+        assert (found.tenant, found.group_key) == (tenant, None)
+
+
+def test_an_object_whose_tenant_did_not_take_part_is_kept() -> None:
+    shared = decider(select=REGEX, tenant={"group": "part"})
+    assert reason(shared.candidate(facts("exports/2026-06/a"))) == "tenant_not_readable"
+
+
 @given(st.lists(st.text(max_size=5), min_size=2, max_size=2))
 def test_different_groups_never_share_a_group_key(names: list[str]) -> None:
     grouped = decider(

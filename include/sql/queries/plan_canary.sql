@@ -25,13 +25,14 @@ SELECT NOT EXISTS (
 ) AS is_first;
 
 -- name: take_canary
--- From the first chunk, which is one of a single request.
+-- From the first chunk, which is one of a single request and of one tenant.
 INSERT INTO plan_canary (
-    chunk_place, bucket, keys, version_ids, etags, sizes, last_modified_ats, due_ats, group_keys,
+    chunk_place, tenant, bucket, keys, version_ids, etags, sizes, last_modified_ats, due_ats, group_keys,
     num_commands, num_bytes
 )
 SELECT
     first_chunk.chunk_place,
+    first_chunk.tenant,
     first_chunk.bucket,
     first_chunk.keys[:%(num_commands)s::integer] AS keys,
     first_chunk.version_ids[:%(num_commands)s::integer] AS version_ids,
@@ -92,7 +93,7 @@ WITH canary AS (
 )
 
 INSERT INTO s3_retention.chunks (
-    batch_id, interval_id, generation, chunk_number, bucket, keys, version_ids, etags, sizes,
+    batch_id, interval_id, generation, chunk_number, tenant, bucket, keys, version_ids, etags, sizes,
     last_modified_ats, due_ats, group_keys, num_commands
 )
 SELECT
@@ -100,6 +101,7 @@ SELECT
     canary.interval_id,
     canary.generation,
     0 AS chunk_number,
+    plan_canary.tenant,
     plan_canary.bucket,
     plan_canary.keys,
     plan_canary.version_ids,

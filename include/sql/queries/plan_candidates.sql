@@ -11,6 +11,7 @@ CREATE TEMPORARY TABLE IF NOT EXISTS plan_candidates (
     due_at timestamptz NOT NULL,
     group_key text COLLATE "C",
     storage_class text,
+    tenant text COLLATE "C",
     kept_by text
 ) ON COMMIT PRESERVE ROWS;
 
@@ -21,7 +22,8 @@ TRUNCATE plan_candidates;
 -- name: copy_plan_candidates
 -- Takes one page of a listing.
 COPY plan_candidates (
-    bucket, key, version_id, etag, size, last_modified_at, reference_at, due_at, group_key, storage_class
+    bucket, key, version_id, etag, size, last_modified_at, reference_at, due_at, group_key, storage_class,
+    tenant
 ) FROM STDIN WITH (FORMAT "binary");
 
 -- name: create_plan_open_commands
@@ -134,7 +136,7 @@ held_lengths AS MATERIALIZED (
 
 INSERT INTO plan_decisions (
     bucket, key, version_id, etag, size, last_modified_at, reference_at, due_at, group_key,
-    storage_class, reason
+    storage_class, tenant, reason
 )
 SELECT
     ranked.bucket,
@@ -147,6 +149,7 @@ SELECT
     ranked.due_at,
     ranked.group_key,
     ranked.storage_class,
+    ranked.tenant,
     CASE
         WHEN ranked.place <= %(keep_latest)s::integer THEN 'kept_latest'
         WHEN ranked.kept_by IS NOT NULL THEN ranked.kept_by
@@ -261,6 +264,7 @@ ORDER BY plan_decisions.reason;
 -- The plan as it will be stored, before its batches are there to hold it.
 CREATE TEMPORARY TABLE IF NOT EXISTS plan_chunks (
     chunk_place bigint NOT NULL,
+    tenant text COLLATE "C",
     bucket text NOT NULL,
     keys text[] COLLATE "C" NOT NULL,
     version_ids text[] NOT NULL,
@@ -309,9 +313,45 @@ SELECT
 FROM numbered
 GROUP BY numbered.place / %(chunk_size)s::bigint;
 
+-- name: cut_chunks_by_tenant
+-- As cut_chunks, but no chunk holds commands of two tenants. In the plan, each tenant's first chunk comes
+-- before anybody's second one. Of one tenant alone the plan is that of cut_chunks.
+WITH numbered AS (
+    SELECT
+        plan_decisions.*,
+        row_number() OVER place_order - 1 AS place
+    FROM plan_decisions
+    WHERE plan_decisions.reason = 'due'
+    WINDOW
+        place_order AS (
+            PARTITION BY plan_decisions.tenant
+            ORDER BY plan_decisions.group_key, plan_decisions.key, plan_decisions.version_id
+        )
+)
+
+INSERT INTO plan_chunks (
+    chunk_place, tenant, bucket, keys, version_ids, etags, sizes, last_modified_ats, due_ats, group_keys,
+    num_commands, num_bytes
+)
+SELECT
+    row_number() OVER (ORDER BY numbered.place / %(chunk_size)s::bigint, numbered.tenant) - 1 AS chunk_place,
+    numbered.tenant,
+    min(numbered.bucket) AS bucket,
+    array_agg(numbered.key ORDER BY numbered.place) AS keys,
+    array_agg(numbered.version_id ORDER BY numbered.place) AS version_ids,
+    array_agg(numbered.etag ORDER BY numbered.place) AS etags,
+    array_agg(numbered.size ORDER BY numbered.place) AS sizes,
+    array_agg(numbered.last_modified_at ORDER BY numbered.place) AS last_modified_ats,
+    array_agg(numbered.due_at ORDER BY numbered.place) AS due_ats,
+    array_agg(numbered.group_key ORDER BY numbered.place) AS group_keys,
+    count(*) AS num_commands,
+    sum(numbered.size) AS num_bytes
+FROM numbered
+GROUP BY numbered.tenant, numbered.place / %(chunk_size)s::bigint;
+
 -- name: insert_batches
 -- The chunks are dealt to the batches in turn: each batch spreads over the keys, and so over the partitions
--- of the store.
+-- of the store. Where several tenants share the plan, as plan_layout has it.
 WITH whole AS (
     SELECT ceil(count(*) / %(chunks_per_batch)s::numeric)::bigint AS num_batches
     FROM plan_chunks
@@ -325,17 +365,19 @@ SELECT
     %(policy)s AS policy,
     %(interval_id)s AS interval_id,
     %(generation)s AS generation,
-    mod(plan_chunks.chunk_place, whole.num_batches) + 1 AS batch_number,
+    coalesce(plan_layout.batch_number, mod(plan_chunks.chunk_place, whole.num_batches) + 1) AS batch_number,
     sum(plan_chunks.num_commands) AS num_commands,
     sum(plan_chunks.num_bytes) AS num_bytes
 FROM plan_chunks
 CROSS JOIN whole
-GROUP BY mod(plan_chunks.chunk_place, whole.num_batches);
+LEFT JOIN plan_layout ON plan_chunks.chunk_place = plan_layout.chunk_place
+GROUP BY coalesce(plan_layout.batch_number, mod(plan_chunks.chunk_place, whole.num_batches) + 1)
+ORDER BY batch_number;
 
 -- name: insert_chunks
 -- Each chunk into its batch, as insert_batches has dealt them.
 INSERT INTO s3_retention.chunks (
-    batch_id, interval_id, generation, chunk_number, bucket, keys, version_ids, etags, sizes,
+    batch_id, interval_id, generation, chunk_number, tenant, bucket, keys, version_ids, etags, sizes,
     last_modified_ats, due_ats, group_keys, num_commands
 )
 SELECT
@@ -343,6 +385,7 @@ SELECT
     batches.interval_id,
     batches.generation,
     plan_chunks.chunk_place + 1 AS chunk_number,
+    plan_chunks.tenant,
     plan_chunks.bucket,
     plan_chunks.keys,
     plan_chunks.version_ids,
@@ -353,11 +396,12 @@ SELECT
     plan_chunks.group_keys,
     plan_chunks.num_commands
 FROM plan_chunks
+LEFT JOIN plan_layout ON plan_chunks.chunk_place = plan_layout.chunk_place
 INNER JOIN s3_retention.batches
-    ON batches.batch_number = 1 + mod(plan_chunks.chunk_place, (
+    ON batches.batch_number = coalesce(plan_layout.batch_number, 1 + mod(plan_chunks.chunk_place, (
         SELECT count(*) FROM s3_retention.batches AS dealt
         WHERE dealt.interval_id = %(interval_id)s AND dealt.generation = %(generation)s
-    ))
+    )))
 WHERE batches.interval_id = %(interval_id)s AND batches.generation = %(generation)s;
 
 -- name: insert_keepers

@@ -27,6 +27,7 @@ from s3_retention.core.policy_parts import (
     Versions,
     Window,
 )
+from s3_retention.core.policy_tenant import Tenant
 from s3_retention.core.policy_types import Flag, StrictModel, Text, UtcTime, Whole
 from s3_retention.core.schedule import check_schedule
 from s3_retention.errors import PolicyError
@@ -48,6 +49,7 @@ __all__ = [
     "Select",
     "Source",
     "StrictModel",
+    "Tenant",
     "Versions",
     "Window",
     "parse_policy",
@@ -65,6 +67,7 @@ _RULE_FIELDS = frozenset(
         "keep",
         "keep_newest_noncurrent",
         "bypass_governance",
+        "tenant",
         "timezone",
     }
 )
@@ -79,7 +82,7 @@ class RetentionPolicy(StrictModel):
     )
     version: Annotated[str, Field(strict=True), AfterValidator(rules.check_version)] = Field(
         description="Part of every operation id; raise it when source, select, versions, age, keep, "
-        "keep_newest_noncurrent, bypass_governance or timezone change.",
+        "keep_newest_noncurrent, bypass_governance, tenant or timezone change.",
         json_schema_extra={"pattern": "^[A-Za-z0-9._-]{1,64}$"},
     )
     mode: Mode = Field(Mode.SIMULATE, description="simulate shows what would go; enforce deletes it.")
@@ -108,6 +111,7 @@ class RetentionPolicy(StrictModel):
     )
     age: Age
     keep: Keep | None = None
+    tenant: Tenant | None = None
     keep_newest_noncurrent: Whole | None = Field(
         None,
         ge=1,
@@ -166,6 +170,7 @@ _SECTIONS: dict[str, type[StrictModel]] = {
     "select": Select,
     "age": Age,
     "keep": Keep,
+    "tenant": Tenant,
     "window": Window,
     "batch": Batch,
     "limits": Limits,

@@ -164,6 +164,19 @@ def _unknown_groups(policy: RetentionPolicy) -> Iterator[Fault]:
             )
 
 
+def _unknown_tenant_group(policy: RetentionPolicy) -> Iterator[Fault]:
+    if policy.tenant is None:
+        return
+    regex, where = policy.select.regex, ("tenant", "group")
+    if regex is None:
+        yield Fault(where, "names a group, but select has no regex; select by a regex with (?P<name>...)")
+    elif policy.tenant.group not in compile_regex(regex).groupindex:
+        yield Fault(
+            where,
+            "is not a group of select.regex; add a group of that name, (?P<name>...), or name another one",
+        )
+
+
 def _expires_everything(policy: RetentionPolicy) -> Iterator[Fault]:
     # A date in the key selects too: a key without one is kept. So does a version that nothing newer lies on.
     spared = policy.keep is not None or policy.age.from_ != "last_modified"
@@ -223,6 +236,7 @@ def _bypass_of_none(policy: RetentionPolicy) -> Iterator[Fault]:
 _RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]], ...] = (
     (frozenset({"source", "select"}), _unreachable_globs),
     (frozenset({"select", "keep"}), _unknown_groups),
+    (frozenset({"select", "tenant"}), _unknown_tenant_group),
     (frozenset({"source", "select", "age", "keep", "limits", "versions"}), _expires_everything),
     (frozenset({"schedule", "window"}), _never_catches_up),
     (frozenset({"schedule", "deadline"}), _deadline_of_no_tick),

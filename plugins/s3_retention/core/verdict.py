@@ -43,17 +43,30 @@ class Verdict:
 class Candidate:
     """An object that is selected and dated; if it is due, and if a keep rule spares it, is asked next.
 
-    Times are aware, in UTC. ``group_key`` is a JSON array of the group's values, None without a keep rule.
+    Times are aware, in UTC. ``group_key`` is a JSON array of the group's values, None without a keep rule; ``tenant``
+    is None where the policy names none.
     """
 
     facts: ObjectFacts
     reference_at: datetime | None
     due_at: datetime | None
     group_key: str | None
+    tenant: str | None = None
 
 
 # One value for each reason, made once: most objects of a listing get one of these.
-NOT_SELECTED, TOO_SMALL, TOO_LARGE, NO_DATE, NOT_PARSABLE, IN_FUTURE, NOT_RECORDABLE, NO_GROUP, NOT_DUE = (
+(
+    NOT_SELECTED,
+    TOO_SMALL,
+    TOO_LARGE,
+    NO_DATE,
+    NOT_PARSABLE,
+    IN_FUTURE,
+    NOT_RECORDABLE,
+    NO_GROUP,
+    NO_TENANT,
+    NOT_DUE,
+) = (
     Verdict(Action.KEEP, (reason,))
     for reason in (
         "not_selected",
@@ -64,6 +77,7 @@ NOT_SELECTED, TOO_SMALL, TOO_LARGE, NO_DATE, NOT_PARSABLE, IN_FUTURE, NOT_RECORD
         "date_in_future",
         "key_not_recordable",
         "group_not_readable",
+        "tenant_not_readable",
         "not_due",
     )
 )
@@ -75,7 +89,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 class Decider:
     """A policy made ready to decide millions of objects: compiled once, the models are not touched again."""
 
-    __slots__ = ("_age", "_bucket", "_group_by", "_selection")
+    __slots__ = ("_age", "_bucket", "_group_by", "_selection", "_tenant_group")
 
     def __init__(self, policy: RetentionPolicy) -> None:
         """Compile the policy's patterns."""
@@ -83,8 +97,11 @@ class Decider:
         self._selection = Selection(policy.select, prefix=policy.source.prefix)
         self._age = AgeRule(policy.age, timezone=policy.timezone)
         self._group_by = policy.keep.group_by if policy.keep is not None else None
+        self._tenant_group = policy.tenant.group if policy.tenant is not None else None
 
-    def candidate(self, facts: ObjectFacts, *, now: datetime | None = None) -> Candidate | Verdict:
+    def candidate(  # noqa: PLR0911 - one for each reason
+        self, facts: ObjectFacts, *, now: datetime | None = None
+    ) -> Candidate | Verdict:
         """Return a candidate, due or not, or the verdict "keep" when it is not selected or cannot be decided.
 
         At ``now`` (aware) nothing from the future is a candidate, or it would take the place of the newest of
@@ -106,13 +123,19 @@ class Decider:
             group_key = _group_key(match, self._group_by)
             if group_key is None:
                 return NO_GROUP
+        tenant = None
+        if self._tenant_group is not None:
+            tenant = match[self._tenant_group]
+            # An empty text names nobody either: the form of a redrive would take it for all tenants.
+            if not tenant:
+                return NO_TENANT
         period = self._age.period(facts)
         if isinstance(period, str):
             return _KEEPS[period]
         due_at = self._age.due_at(period.ends_at)
         begins_at = max(period.starts_at, in_utc(facts.last_modified_at))
         in_future = due_at is None or (now is not None and begins_at > now)
-        return IN_FUTURE if in_future else Candidate(facts, period.ends_at, due_at, group_key)
+        return IN_FUTURE if in_future else Candidate(facts, period.ends_at, due_at, group_key, tenant)
 
     def verdict(self, facts: ObjectFacts, *, now: datetime) -> Verdict:
         """Decide one object by itself, at ``now`` (aware): expire with ``due``, or keep with the reason.

@@ -134,14 +134,14 @@ def store_commands(
     plan_candidates.supersede_ripe(conn, policy_version=policy.version, holder=holder)
     if policy.keeps_histories:
         plan_kept_keys.store(conn, interval_id=interval_id, generation=generation)
-    batch_size, chunk_size = _batch_size_of(policy), chunk_size_of(policy)
     plan_candidates.store_plan(
         conn,
         policy=policy.name,
         interval_id=interval_id,
         generation=generation,
-        chunk_size=chunk_size,
-        chunks_per_batch=batch_size // chunk_size,
+        chunk_size=chunk_size_of(policy),
+        batch_size=_batch_size_of(policy),
+        by_tenant=policy.tenant is not None,
         canary=canary,
     )
 

@@ -38,7 +38,9 @@ def run(
     scanned = scan.run(conn, source, policy, lambda: None)
     with transaction(conn):
         result = decide.run(conn, policy, scanned, Bounds(policy.start_at or BEGINNING, ends_at))
-        plan_candidates.cut(conn, chunk_size=decide.chunk_size_of(policy))
+        plan_candidates.cut(
+            conn, chunk_size=decide.chunk_size_of(policy), by_tenant=policy.tenant is not None
+        )
         plan_canary.begin(conn)
         if (canary := decide.canary_of(conn, policy, None)) is not None:
             plan_canary.take(conn, canary)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from s3_retention.store import ledger_entries, plan_canary
+from s3_retention.store import ledger_entries, plan_canary, plan_tenants
 from s3_retention.store.queries import query
 from s3_retention.store.statements import fetch_all, run
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from s3_retention.store.statements import Row
 
 _TABLE = "plan_candidates"
-_TYPES = ("text", "text", "text", "text", "int8", "timestamptz", "timestamptz", "timestamptz", "text", "text")
+_TYPES = (
+    *("text", "text", "text", "text", "int8", "timestamptz", "timestamptz", "timestamptz"),
+    *("text", "text", "text"),
+)
 
 
 def begin(conn: Connection) -> None:
@@ -45,6 +48,7 @@ def copy(conn: Connection, candidates: Iterable[Candidate]) -> None:
                     one.due_at,
                     one.group_key,
                     facts.storage_class,
+                    one.tenant,
                 )
             )
 
@@ -100,11 +104,11 @@ def count_decisions(conn: Connection, *, starts_at: datetime) -> list[Row]:
     return fetch_all(conn, _TABLE, "count_decisions", starts_at=starts_at)
 
 
-def cut(conn: Connection, *, chunk_size: int) -> None:
-    """Cut what is due into chunks, in a table of this session."""
+def cut(conn: Connection, *, chunk_size: int, by_tenant: bool) -> None:
+    """Cut what is due into chunks, in a table of this session; ``by_tenant``: none holds two tenants."""
     for name in ("create_plan_chunks", "clear_plan_chunks"):
         run(conn, _TABLE, name)
-    run(conn, _TABLE, "cut_chunks", chunk_size=chunk_size)
+    run(conn, _TABLE, "cut_chunks_by_tenant" if by_tenant else "cut_chunks", chunk_size=chunk_size)
 
 
 def store_plan(
@@ -114,14 +118,22 @@ def store_plan(
     interval_id: int,
     generation: int,
     chunk_size: int,
-    chunks_per_batch: int,
+    batch_size: int,
+    by_tenant: bool,
     canary: int | None = None,
 ) -> None:
-    """Write batches, chunks and keepers of everything that is due; its first ``canary`` commands go alone."""
+    """Write batches, chunks and keepers of everything that is due; its first ``canary`` commands go alone.
+
+    ``by_tenant``: the policy tells tenants, which share the batches fairly.
+    """
     dealt = {"interval_id": interval_id, "generation": generation}
-    cut(conn, chunk_size=chunk_size)
+    chunks_per_batch = batch_size // chunk_size
+    cut(conn, chunk_size=chunk_size, by_tenant=by_tenant)
     if canary is not None:
         plan_canary.take(conn, canary)
+    plan_tenants.begin(conn)
+    if by_tenant:
+        plan_tenants.lay(conn, batch_size=batch_size, chunks_per_batch=chunks_per_batch)
     run(conn, _TABLE, "insert_batches", policy=policy, chunks_per_batch=chunks_per_batch, **dealt)
     run(conn, _TABLE, "insert_chunks", **dealt)
     if canary is not None:

@@ -1,0 +1,76 @@
+-- name: create_plan_layout
+-- In which batch each chunk goes, where several tenants share a plan; empty for any other plan.
+CREATE TEMPORARY TABLE IF NOT EXISTS plan_layout (
+    chunk_place bigint NOT NULL,
+    batch_number bigint NOT NULL
+) ON COMMIT PRESERVE ROWS;
+
+-- name: clear_plan_layout
+-- A plan starts from nothing.
+TRUNCATE plan_layout;
+
+-- name: are_several_tenants
+-- Whether more than one tenant has a part in the plan that was cut.
+SELECT coalesce(min(plan_chunks.tenant) <> max(plan_chunks.tenant), FALSE) AS are_several FROM plan_chunks;
+
+-- name: lay_chunks
+-- By turns: the first chunk of each tenant, then the second of each that has one. Batches are filled in this
+-- order, each up to its size in commands, so that their number goes by the commands and not by the tenants. A
+-- tenant's own chunks take their turns in strides, as many as its batches if it were alone: each batch
+-- spreads over its keys. A batch begins where the one before is full: one step for each batch, by a binary
+-- search in the running totals.
+WITH RECURSIVE counted AS (
+    SELECT
+        plan_chunks.chunk_place,
+        plan_chunks.tenant,
+        plan_chunks.num_commands,
+        row_number() OVER (PARTITION BY plan_chunks.tenant ORDER BY plan_chunks.chunk_place) - 1 AS number,
+        ceil(
+            count(*) OVER (PARTITION BY plan_chunks.tenant) / %(chunks_per_batch)s::numeric
+        )::bigint AS stride
+    FROM plan_chunks
+),
+
+turns AS (
+    SELECT
+        counted.*,
+        row_number() OVER (
+            PARTITION BY counted.tenant
+            ORDER BY mod(counted.number, counted.stride), counted.number
+        ) AS turn
+    FROM counted
+),
+
+laid AS (
+    SELECT
+        turns.chunk_place,
+        sum(turns.num_commands) OVER (ORDER BY turns.turn, turns.tenant)::bigint AS ends_at
+    FROM turns
+),
+
+totals AS MATERIALIZED (
+    SELECT
+        array_agg(laid.ends_at ORDER BY laid.ends_at) AS ends,
+        max(laid.ends_at) AS num_commands
+    FROM laid
+),
+
+begun AS (
+    SELECT 0::bigint AS starts_at
+    UNION ALL
+    SELECT totals.ends[width_bucket(begun.starts_at + %(batch_size)s::bigint, totals.ends)] AS starts_at
+    FROM begun
+    CROSS JOIN totals
+    WHERE begun.starts_at + %(batch_size)s::bigint < totals.num_commands
+),
+
+starts AS MATERIALIZED (
+    SELECT array_agg(begun.starts_at ORDER BY begun.starts_at) AS places FROM begun
+)
+
+INSERT INTO plan_layout (chunk_place, batch_number)
+SELECT
+    laid.chunk_place,
+    width_bucket(laid.ends_at - 1, starts.places) AS batch_number
+FROM laid
+CROSS JOIN starts;

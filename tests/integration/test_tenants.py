@@ -1,0 +1,201 @@
+"""Tenants: read from the key, never mixed in a chunk, and served by turns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from s3_retention.steps import decide, simulate
+from tests.factories import KEEP_LATEST, World, facts, holder, source_of
+
+if TYPE_CHECKING:
+    from s3_retention.core.objects import ObjectFacts
+    from s3_retention.steps.decide import PlanResult
+
+SELECT = {"regex": r"(?s)exports/(?P<month>\d{4}-\d{2})/(?:(?P<customer>[^/]*)/)?(?P<name>[^/]+)\.json"}
+BY_TENANT: dict[str, Any] = {"select": SELECT, "tenant": {"group": "customer"}}
+
+
+@pytest.fixture
+def shared(world: World) -> World:
+    """A policy that reads the tenant from the key, over a listing that is given."""
+    source = {"type": "s3_listing", "bucket": "t-fake", "prefix": "exports/", "aws_conn_id": "c"}
+    return world.under(source=source, **BY_TENANT)
+
+
+def objects_of(**num_by_tenant: int) -> list[ObjectFacts]:
+    return [
+        facts(f"exports/2020-01/{tenant}/{number:06}.json")
+        for tenant, num in num_by_tenant.items()
+        for number in range(num)
+    ]
+
+
+def plan_of(world: World, objects: list[ObjectFacts], run: str = "run-1", **more: Any) -> PlanResult:
+    world.claim(run)
+    return world.plan(run, source=source_of(*objects), **more)
+
+
+def chunks_of(world: World) -> list[tuple[int, str | None, list[str]]]:
+    """The number of the batch, the tenant and the keys of each chunk of the newest plan, in order."""
+    rows = world.rows(
+        "SELECT batch_number, tenant, keys FROM s3_retention.chunks JOIN s3_retention.batches USING (batch_id) "
+        "WHERE chunks.interval_id = %(id)s ORDER BY chunk_number",
+        id=world.interval_id(),
+    )
+    return [(row["batch_number"], row["tenant"], row["keys"]) for row in rows]
+
+
+def plan_hash(world: World) -> bytes:
+    found: bytes = world.value("SELECT s3_retention.plan_hash(%(id)s, 0)", id=world.interval_id())
+    return found
+
+
+def owner(key: str) -> str:
+    return key.split("/")[2]
+
+
+# The tenant of an object ----------------------------------------------------------------------------------
+def test_an_object_whose_tenant_cannot_be_read_is_kept_and_counted(shared: World) -> None:
+    objects = [*objects_of(a=2), facts("exports/2020-01/nobody.json"), facts("exports/2020-01//x.json")]
+    planned = plan_of(shared, objects)
+    assert (planned.num_discovered, planned.num_kept_by_reason) == (2, {"tenant_not_readable": 2})
+
+
+def test_the_tenant_travels_from_the_key_to_ledger_and_quarantine(world: World) -> None:
+    world = world.under(**BY_TENANT)
+    world.put(*(f"exports/2020-01/{tenant}/{name}.json" for tenant in "ab" for name in "xy"))
+    world.s3.deny(world.bucket, ["exports/2020-01/b/x.json"])
+    report = world.clean()
+    assert report.num_by_outcome == {"deleted": 3, "quarantined": 1}
+    settled = world.rows("SELECT tenant, key FROM s3_retention.ledger_entries")
+    assert {row["key"]: row["tenant"] for row in settled} == {
+        f"exports/2020-01/{name}.json": name[0] for name in ("a/x", "a/y", "b/y")
+    }
+    assert world.rows("SELECT tenant FROM s3_retention.quarantine") == [{"tenant": "b"}]
+    world.s3.allow(world.bucket, ["exports/2020-01/b/x.json"])
+    assert world.redrive(tenant="a").num_discovered == 0
+    assert world.redrive("redrive-2", tenant="b").num_by_outcome == {"deleted": 1}
+
+
+def test_a_group_of_a_keep_rule_may_reach_over_tenants(shared: World) -> None:
+    shared = shared.under(keep={"latest": 1, "group_by": ["name"]})
+    planned = plan_of(
+        shared, [facts(f"exports/2020-0{month}/{tenant}/x.json") for month in (1, 2) for tenant in "ab"]
+    )
+    assert planned.num_kept_by_reason == {"kept_latest": 1}
+    keys = [key for _, _, keys in chunks_of(shared) for key in keys]
+    assert sorted(keys) == [f"exports/2020-0{n}/{who}/x.json" for n, who in ((1, "a"), (1, "b"), (2, "a"))]
+
+
+# Chunks and batches ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("canary", [None, 1, 2, 5])
+def test_no_chunk_mixes_tenants_and_nothing_is_lost_or_doubled(shared: World, canary: int | None) -> None:
+    limits = {"canary": canary, "allow_expire_everything": True}
+    shared = shared.under(batch={"size": 4}, limits=limits)
+    objects = objects_of(a=9, b=1, c=2, d=4, é=3)
+    planned = plan_of(shared, objects)
+    chunks = chunks_of(shared)
+    assert all({owner(key) for key in keys} == {tenant} for _, tenant, keys in chunks)
+    assert sorted(key for _, _, keys in chunks for key in keys) == sorted(one.ref.key for one in objects)
+    sizes: Counter[int] = Counter()
+    for number, _, keys in chunks:
+        sizes[number] += len(keys)
+    assert max(sizes.values()) <= 4
+    stored = shared.rows("SELECT batch_number, num_commands FROM s3_retention.batches")
+    assert {row["batch_number"]: row["num_commands"] for row in stored} == sizes
+    assert planned.num_discovered == sum(sizes.values())
+
+
+@pytest.mark.parametrize("canary", [None, 1, 2, 1000])
+def test_a_simulation_of_many_tenants_has_the_hash_of_the_enforced_plan(
+    shared: World, canary: int | None
+) -> None:
+    limits = {"canary": canary, "allow_expire_everything": True}
+    shared = shared.under(batch={"size": 3}, limits=limits)
+    objects = objects_of(b=7, a=2, c=10)
+    shown = simulate.run(shared.conn, source_of(*objects), shared.policy, holder("plan", "sim-1"))[1]
+    plan_of(shared, objects)
+    assert plan_hash(shared) == shown.plan_hash
+
+
+def test_the_canary_is_of_one_tenant_and_goes_alone(shared: World) -> None:
+    shared = shared.under(limits={"canary": 3, "allow_expire_everything": True})
+    planned = plan_of(shared, objects_of(a=5, b=5))
+    assert [batch.num_commands for batch in planned.batches] == [3]
+    first, *others = chunks_of(shared)
+    assert (first[0], first[1], len(first[2])) == (0, "a", 3)
+    assert [(number, tenant, len(keys)) for number, tenant, keys in others] == [(1, "a", 2), (1, "b", 5)]
+
+
+def test_many_small_tenants_share_batches(shared: World) -> None:
+    num_tenants, batch_size = 3000, 500
+    shared = shared.under(batch={"size": batch_size})
+    planned = plan_of(shared, objects_of(**{f"t{number}": 3 for number in range(num_tenants)}))
+    assert len(chunks_of(shared)) == num_tenants
+    assert len(planned.batches) <= 1 + 3 * num_tenants / (batch_size - 2)
+    assert max(batch.num_commands for batch in planned.batches) <= batch_size
+
+
+def test_a_batch_of_tenants_is_never_over_the_limit_of_a_run(shared: World) -> None:
+    shared = shared.under(limits={"max_commands_per_run": 7, "allow_expire_everything": True})
+    planned = plan_of(shared, objects_of(**{f"t{number}": 3 + number % 3 for number in range(20)}))
+    assert [batch.num_commands for batch in planned.batches] == [7]
+
+
+# Turns ----------------------------------------------------------------------------------------------------
+def test_small_tenants_are_done_in_the_first_batches_beside_a_large_one(
+    shared: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decide, "MAX_CHUNK", 10)
+    shared = shared.under(batch={"size": 50})
+    # The large one comes first by its name, and its keys before those of the others.
+    planned = plan_of(shared, objects_of(a=2000, y=2, z=2))
+    batches_of = {tenant: {n for n, whose, _ in chunks_of(shared) if whose == tenant} for tenant in "ayz"}
+    assert batches_of["y"] | batches_of["z"] <= {1, 2}
+    assert len(planned.batches) <= 2 + 2000 / 50
+
+
+def test_tenants_of_one_size_come_equally_far_in_each_batch(
+    shared: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decide, "MAX_CHUNK", 2)
+    shared = shared.under(batch={"size": 12})
+    plan_of(shared, objects_of(a=40, b=40, c=40))
+    done: Counter[tuple[int, str | None]] = Counter()
+    for number, tenant, keys in chunks_of(shared):
+        done[number, tenant] += len(keys)
+    assert set(done.values()) == {4}
+    assert len(done) == 30
+
+
+def test_a_large_tenant_spreads_over_its_keys_in_each_batch(
+    shared: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decide, "MAX_CHUNK", 1)
+    shared = shared.under(batch={"size": 10})
+    plan_of(shared, objects_of(a=100, b=1))
+    second = [int(keys[0][-11:-5]) for number, tenant, keys in chunks_of(shared) if number == 2]
+    assert len(second) == 10
+    assert max(second) - min(second) > 80
+
+
+@pytest.mark.parametrize("canary", [None, 4, 10])
+@pytest.mark.parametrize("keep", [None, KEEP_LATEST])
+def test_one_tenant_alone_has_the_plan_of_a_policy_without_tenants(
+    world: World, monkeypatch: pytest.MonkeyPatch, keep: dict[str, Any] | None, canary: int | None
+) -> None:
+    monkeypatch.setattr(decide, "MAX_CHUNK", 10)
+    source = {"type": "s3_listing", "bucket": "t-fake", "prefix": "exports/", "aws_conn_id": "c"}
+    limits = {"canary": canary, "allow_expire_everything": True}
+    world = world.under(source=source, select=SELECT, keep=keep, batch={"size": 45}, limits=limits)
+    objects = [*objects_of(a=333), facts("exports/2020-02/a/x.json")]
+    plan_of(world, objects)
+    chunks, old_hash = chunks_of(world), plan_hash(world)
+    plan_of(world.under(name="another_policy", **BY_TENANT), objects, "run-2")
+    assert world.interval_id() == 2
+    assert plan_hash(world) == old_hash
+    assert [(n, keys) for n, _, keys in chunks_of(world)] == [(n, keys) for n, _, keys in chunks]
+    assert {tenant for _, tenant, _ in chunks_of(world)} == {"a"}
