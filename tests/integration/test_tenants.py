@@ -90,6 +90,52 @@ def test_a_group_of_a_keep_rule_may_reach_over_tenants(shared: World) -> None:
     assert sorted(keys) == [f"exports/2020-0{n}/{who}/x.json" for n, who in ((1, "a"), (1, "b"), (2, "a"))]
 
 
+# The cap --------------------------------------------------------------------------------------------------
+def test_a_cap_holds_exactly_and_the_longest_due_go_first(shared: World) -> None:
+    shared = shared.under(limits={"max_commands_per_tenant": 2, "allow_expire_everything": True})
+    late = [facts(f"exports/2020-0{month}/a/x.json") for month in (3, 1, 2)]
+    planned = plan_of(shared, [*late, *objects_of(b=2, c=1)])
+    assert (planned.num_discovered, planned.num_kept_by_reason) == (5, {"over_tenant_cap": 1})
+    assert "exports/2020-03/a/x.json" not in {key for _, _, keys in chunks_of(shared) for key in keys}
+
+
+def test_what_is_over_the_cap_goes_with_the_plans_that_follow(world: World) -> None:
+    world = world.under(**BY_TENANT, limits={"max_commands_per_tenant": 2, "allow_expire_everything": True})
+    world.put(
+        *(
+            f"exports/2020-01/{tenant}/{number}.json"
+            for tenant in "ab"
+            for number in range(5 if tenant == "a" else 1)
+        )
+    )
+    done = [world.clean(f"run-{number}").num_by_outcome["deleted"] for number in range(4)]
+    assert done == [3, 2, 1, 0]
+    assert world.keys() == set()
+    stragglers = world.rows("SELECT num_stragglers FROM s3_retention.intervals ORDER BY interval_id")
+    assert [row["num_stragglers"] for row in stragglers] == [0, 2, 1, 0]
+
+
+def test_a_replay_is_capped_as_a_cleanup_is(world: World) -> None:
+    world = world.under(**BY_TENANT, limits={"max_commands_per_tenant": 1, "allow_expire_everything": True})
+    world.clean()
+    world.put("exports/2020-01/a/x.json", "exports/2020-01/a/y.json")
+    assert world.replan().num_discovered == 1
+
+
+def test_a_simulation_tells_the_largest_tenants_and_what_is_over_the_cap(shared: World) -> None:
+    shared = shared.under(limits={"max_commands_per_tenant": 3})
+    objects = objects_of(a=5, b=2)
+    shown = simulate.run(shared.conn, source_of(*objects), shared.policy, holder("plan", "sim-1"))[1]
+    assert [(one.tenant, one.num_objects, one.num_bytes, one.num_over_cap) for one in shown.tenants] == [
+        ("a", 3, 3, 2),
+        ("b", 2, 2, 0),
+    ]
+    (line,) = [one for one in str(shown).splitlines() if one.startswith("  'a'")]
+    assert line.endswith("and 2 over the cap")
+    plan_of(shared, objects)
+    assert plan_hash(shared) == shown.plan_hash
+
+
 # Chunks and batches ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("canary", [None, 1, 2, 5])
 def test_no_chunk_mixes_tenants_and_nothing_is_lost_or_doubled(shared: World, canary: int | None) -> None:

@@ -167,6 +167,14 @@ def test_a_policy_under_the_floor_is_refused_as_its_file_would_be() -> None:
     assert "retention is under the floor of 7 days" in done.not_expressed[0].why
 
 
+def test_what_is_not_known_beside_the_rules_is_named() -> None:
+    known = {"TransitionDefaultMinimumObjectSize": "all_storage_classes_128K", "ResponseMetadata": {}}
+    done = import_lifecycle(
+        {"Rules": [rule(Expiration={"Days": 3})], "Pause": True} | known, bucket="acme", min_retention=DAY
+    )
+    assert [(one.rule, one.field) for one in done.not_expressed] == [("configuration", "Pause")]
+
+
 @pytest.mark.parametrize("what", [None, [], {}, {"Rules": {}}, "Rules", 3])
 def test_what_is_no_configuration_is_refused(what: Any) -> None:
     with pytest.raises(LifecycleError, match="has no list of Rules"):

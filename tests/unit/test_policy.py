@@ -202,6 +202,7 @@ def test_a_policy_cannot_be_changed_once_it_is_read() -> None:
         ({"keep": {"within": 7}}, "keep.within = 7", "is a duration without a unit"),
         ({"keep": {"group_by": []}}, "keep", "keeps nothing; write one of latest, daily"),
         ({"keep": {}}, "keep", "keeps nothing"),
+        ({"limits.max_commands_per_tenant": 5}, "limits.max_commands_per_tenant = 5", "is for each tenant"),
         ({"keep": {"hourly": 3}}, "keep.hourly", ""),
         (
             {"versions": "noncurrent", "keep": {"latest": 1, "daily": 7}},
@@ -281,9 +282,9 @@ def test_a_tenant_is_a_group_of_the_regex_that_selects() -> None:
     select = {"regex": "exports/(?P<a>.*)"}
     assert parse({"select": select, "tenant": {"group": "a"}}).tenant == Tenant(group="a")
     (fault,) = faults({"select": select, "tenant": {"group": "b"}})
-    assert fault.startswith("tenant.group = 'b': is not a group of select.regex; add a group of that name")
+    assert fault.startswith("tenant.group = 'b': is not a group of select.regex; add one of that name")
     assert faults({"tenant": {"group": "b"}})[0].startswith(
-        "tenant.group = 'b': names a group, but select has"
+        "tenant.group = 'b': is not a group of select.regex"
     )
     assert faults({"select": select, "tenant": {"group": ""}})[0].startswith("tenant.group = '': is empty")
 

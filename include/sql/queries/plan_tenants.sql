@@ -9,6 +9,34 @@ CREATE TEMPORARY TABLE IF NOT EXISTS plan_layout (
 -- A plan starts from nothing.
 TRUNCATE plan_layout;
 
+-- name: cap_tenants
+-- Of each tenant the longest due go; what is over the cap stays due, and is for the plans that follow.
+UPDATE plan_decisions SET reason = 'over_tenant_cap'
+FROM (
+    SELECT
+        due.ctid AS row_place,
+        row_number() OVER (
+            PARTITION BY due.tenant
+            ORDER BY due.due_at, due.key, due.version_id
+        ) AS place
+    FROM plan_decisions AS due
+    WHERE due.reason = 'due'
+) AS ranked
+WHERE plan_decisions.ctid = ranked.row_place AND ranked.place > %(max_commands)s;
+
+-- name: sum_by_tenant
+-- Of what is due, the tenants with the most of it; and what is over the cap.
+SELECT
+    plan_decisions.tenant,
+    count(*) FILTER (WHERE plan_decisions.reason = 'due') AS num_objects,
+    coalesce(sum(plan_decisions.size) FILTER (WHERE plan_decisions.reason = 'due'), 0) AS num_bytes,
+    count(*) FILTER (WHERE plan_decisions.reason = 'over_tenant_cap') AS num_over_cap
+FROM plan_decisions
+WHERE plan_decisions.tenant IS NOT NULL AND plan_decisions.reason IN ('due', 'over_tenant_cap')
+GROUP BY plan_decisions.tenant
+ORDER BY num_objects DESC, plan_decisions.tenant ASC
+LIMIT %(max_rows)s;
+
 -- name: are_several_tenants
 -- Whether more than one tenant has a part in the plan that was cut.
 SELECT coalesce(min(plan_chunks.tenant) <> max(plan_chunks.tenant), FALSE) AS are_several FROM plan_chunks;

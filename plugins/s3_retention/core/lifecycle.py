@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SCHEDULE = "0 2 * * *"
 _MAX_NAME = 50
+_KNOWN = {"Rules", "TransitionDefaultMinimumObjectSize", "ResponseMetadata"}
+"""Of a configuration; all but the rules tells nothing of what expires."""
 _UNKNOWN = "extra_forbidden"
 
 
@@ -68,7 +70,10 @@ def import_lifecycle(configuration: Any, *, bucket: str, min_retention: timedelt
             "`aws s3api get-bucket-lifecycle-configuration` prints"
         )
     policies: list[ImportedPolicy] = []
-    left: list[NotExpressed] = []
+    left = [
+        NotExpressed("configuration", name, "is not known here")
+        for name in sorted(configuration.keys() - _KNOWN)
+    ]
     for number, raw in enumerate(rules, start=1):
         told = raw.get("ID") if isinstance(raw, dict) else None
         rule_id = told if isinstance(told, str) and told else f"rule {number}"

@@ -189,6 +189,11 @@ class Limits(StrictModel):
         0.5,
         description="A batch stops when more than this share of at least 100 objects is denied; null is no limit.",
     )
+    max_commands_per_tenant: Whole | None = Field(
+        None,
+        ge=1,
+        description="How much of each tenant one plan takes, the longest due first; null is no limit.",
+    )
     allow_expire_everything: Flag = Field(default=False, description="Let a policy empty its whole bucket.")
     max_objects: Whole | None = Field(
         None, ge=0, description="A plan of more commands waits for approval; null is no limit."

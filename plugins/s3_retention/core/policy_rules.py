@@ -165,16 +165,18 @@ def _unknown_groups(policy: RetentionPolicy) -> Iterator[Fault]:
 
 
 def _unknown_tenant_group(policy: RetentionPolicy) -> Iterator[Fault]:
-    if policy.tenant is None:
-        return
-    regex, where = policy.select.regex, ("tenant", "group")
-    if regex is None:
-        yield Fault(where, "names a group, but select has no regex; select by a regex with (?P<name>...)")
-    elif policy.tenant.group not in compile_regex(regex).groupindex:
+    regex = policy.select.regex
+    known = compile_regex(regex).groupindex if regex is not None else {}
+    if policy.tenant is not None and policy.tenant.group not in known:
         yield Fault(
-            where,
-            "is not a group of select.regex; add a group of that name, (?P<name>...), or name another one",
+            ("tenant", "group"), "is not a group of select.regex; add one of that name, (?P<name>...)"
         )
+
+
+def _cap_of_no_tenant(policy: RetentionPolicy) -> Iterator[Fault]:
+    if policy.limits.max_commands_per_tenant is not None and policy.tenant is None:
+        where = ("limits", "max_commands_per_tenant")
+        yield Fault(where, "is for each tenant, and there is none; remove it, or set tenant")
 
 
 def _expires_everything(policy: RetentionPolicy) -> Iterator[Fault]:
@@ -237,6 +239,7 @@ _RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]
     (frozenset({"source", "select"}), _unreachable_globs),
     (frozenset({"select", "keep"}), _unknown_groups),
     (frozenset({"select", "tenant"}), _unknown_tenant_group),
+    (frozenset({"limits", "tenant"}), _cap_of_no_tenant),
     (frozenset({"source", "select", "age", "keep", "limits", "versions"}), _expires_everything),
     (frozenset({"schedule", "window"}), _never_catches_up),
     (frozenset({"schedule", "deadline"}), _deadline_of_no_tick),

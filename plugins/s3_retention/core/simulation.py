@@ -51,12 +51,22 @@ class ClassSum:
 
 
 @dataclass(frozen=True, slots=True)
+class TenantSum:
+    """Objects of one tenant: what is due and would go, and what is due beyond ``limits.max_commands_per_tenant``."""
+
+    tenant: str
+    num_objects: int
+    num_bytes: int
+    num_over_cap: int
+
+
+@dataclass(frozen=True, slots=True)
 class Simulation:
     """One simulation in counts, bytes and a sample of keys.
 
-    ``plan_hash`` is that of the plan that an enforced run would store of the same objects. ``prefixes`` are the
-    largest, ``num_lonely_groups`` the groups of a keep rule that hold a single object, which never goes; ``over`` are
-    the limits at which an enforced run would wait for a person.
+    ``plan_hash`` is that of the plan that an enforced run would store of the same objects. ``prefixes`` and
+    ``tenants`` are the largest, ``num_lonely_groups`` the groups of a keep rule that hold a single object, which never
+    goes; ``over`` are the limits at which an enforced run would wait for a person.
     """
 
     policy: str
@@ -68,6 +78,7 @@ class Simulation:
     reasons: Sequence[ReasonSum]
     prefixes: Sequence[PrefixSum]
     storage_classes: Sequence[ClassSum]
+    tenants: Sequence[TenantSum]
     sample: Sequence[str]
     num_lonely_groups: int
     over: Sequence[OverLimit]
@@ -87,6 +98,7 @@ class Simulation:
             ],
             "prefixes": [asdict(one) for one in self.prefixes],
             "storage_classes": [asdict(one) for one in self.storage_classes],
+            "tenants": [asdict(one) for one in self.tenants],
             "sample": list(self.sample),
             "num_lonely_groups": self.num_lonely_groups,
             "over_limits": [str(one) for one in self.over],
@@ -114,6 +126,12 @@ class Simulation:
             f"  {one.storage_class:<18} {one.num_objects:>12,} {one.num_bytes:>18,}{_fee(one)}"
             for one in self.storage_classes
         ]
+        if self.tenants:
+            lines.append(f"  {'due of tenant':<18} {'objects':>12} {'bytes':>18}")
+        lines += [
+            f"  {one.tenant!r:<18} {one.num_objects:>12,} {one.num_bytes:>18,}{_capped(one)}"
+            for one in self.tenants
+        ]
         lines += [f"  would go: {key!r}" for key in self.sample]
         if self.num_lonely_groups:
             lines.append(
@@ -132,6 +150,10 @@ def _fee(one: ClassSum) -> str:
     if not one.num_early:
         return ""
     return f"  {one.num_early:,} sooner than billed: {one.num_byte_days / _GIB:,.2f} GiB-days are paid all the same"
+
+
+def _capped(one: TenantSum) -> str:
+    return f"  and {one.num_over_cap:,} over the cap" if one.num_over_cap else ""
 
 
 def _span(one: ReasonSum) -> str:

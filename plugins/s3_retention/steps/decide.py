@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from s3_retention.core.approval import over_limits
 from s3_retention.core.policy_parts import AgeFrom
 from s3_retention.errors import PlanRefusedError
-from s3_retention.store import plan_canary, plan_candidates, plan_keeps, plan_kept_keys
+from s3_retention.store import plan_canary, plan_candidates, plan_keeps, plan_kept_keys, plan_tenants
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -100,6 +100,8 @@ def run(conn: Connection, policy: RetentionPolicy, scan: Scan, bounds: Bounds) -
         interval_id=bounds.interval_id,
         generation=bounds.generation,
     )
+    if policy.limits.max_commands_per_tenant is not None:
+        plan_tenants.cap(conn, max_commands=policy.limits.max_commands_per_tenant)
     by_reason = {
         row["reason"]: row for row in plan_candidates.count_decisions(conn, starts_at=bounds.starts_at)
     }

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from s3_retention.core.interval import BEGINNING
-from s3_retention.core.simulation import ClassSum, PrefixSum, ReasonSum, Simulation
+from s3_retention.core.simulation import ClassSum, PrefixSum, ReasonSum, Simulation, TenantSum
 from s3_retention.steps import decide, scan
 from s3_retention.steps.collecting import collects_rarely
 from s3_retention.steps.decide import Bounds
 from s3_retention.steps.turns import takes_short_turns
-from s3_retention.store import plan_canary, plan_candidates, simulations, watermarks
+from s3_retention.store import plan_canary, plan_candidates, plan_tenants, simulations, watermarks
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from s3_retention.store.connection import Connection
     from s3_retention.store.statements import Row
 
-MAX_PREFIXES, MAX_SAMPLE = 20, 10
+MAX_PREFIXES, MAX_TENANTS, MAX_SAMPLE = 20, 20, 10
 
 
 @collects_rarely()
@@ -68,6 +68,7 @@ def _summarize(conn: Connection, policy: RetentionPolicy, result: PlanResult) ->
         [*decided, *at_first_sight],
         [PrefixSum(**_whole(row)) for row in prefixes],
         [ClassSum(**_whole(row)) for row in simulations.sum_by_storage_class(conn)],
+        [TenantSum(**_whole(row)) for row in plan_tenants.sum_by_tenant(conn, max_rows=MAX_TENANTS)],
         [row["key"] for row in simulations.list_due(conn, max_rows=MAX_SAMPLE)],
         simulations.count_lonely_groups(conn),
         result.over(policy.limits),

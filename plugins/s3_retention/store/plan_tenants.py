@@ -1,15 +1,26 @@
-"""How the tenants of a plan share its batches, in temporary tables of this session."""
+"""How much of each tenant a plan takes, and how tenants share its batches, in temporary tables of this session."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from s3_retention.store.statements import fetch_one, run
+from s3_retention.store.statements import fetch_all, fetch_one, run
 
 if TYPE_CHECKING:
     from s3_retention.store.connection import Connection
+    from s3_retention.store.statements import Row
 
 _TABLE = "plan_tenants"
+
+
+def cap(conn: Connection, *, max_commands: int) -> None:
+    """Keep what is due of a tenant beyond so many commands, in the decisions of this session."""
+    run(conn, _TABLE, "cap_tenants", max_commands=max_commands)
+
+
+def sum_by_tenant(conn: Connection, *, max_rows: int) -> list[Row]:
+    """Sum what is due by tenant, the largest first: ``tenant``, ``num_objects``, ``num_bytes``, ``num_over_cap``."""
+    return fetch_all(conn, _TABLE, "sum_by_tenant", max_rows=max_rows)
 
 
 def begin(conn: Connection) -> None:
