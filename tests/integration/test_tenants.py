@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s3_retention.steps import decide, simulate
+from s3_retention.steps import decide, report, simulate
 from tests.factories import KEEP_LATEST, World, facts, holder, source_of
 
 if TYPE_CHECKING:
@@ -88,6 +88,21 @@ def test_a_group_of_a_keep_rule_may_reach_over_tenants(shared: World) -> None:
     assert planned.num_kept_by_reason == {"kept_latest": 1}
     keys = [key for _, _, keys in chunks_of(shared) for key in keys]
     assert sorted(keys) == [f"exports/2020-0{n}/{who}/x.json" for n, who in ((1, "a"), (1, "b"), (2, "a"))]
+
+
+def test_a_report_tells_what_was_deleted_of_the_largest_tenants(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "MAX_TENANTS", 2)
+    world = world.under(**BY_TENANT)
+    sizes = {"a": 1, "b": 3, "c": 2}
+    world.put(*(f"exports/2020-01/{who}/{n}.json" for who, num in sizes.items() for n in range(num)))
+    done = world.clean()
+    assert done.num_deleted_by_tenant == {"b": 3, "c": 2}
+    said = str(done).splitlines()
+    assert said.index("  deleted of 'b': 3") + 1 == said.index("  deleted of 'c': 2")
+    stored = world.value("SELECT counts -> 'num_deleted_by_tenant' FROM s3_retention.run_reports")
+    assert stored == {"b": 3, "c": 2}
 
 
 # The cap --------------------------------------------------------------------------------------------------

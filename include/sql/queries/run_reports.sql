@@ -184,6 +184,31 @@ FROM standing
 GROUP BY 1, 2
 ORDER BY 1, 2;
 
+-- name: count_tenants
+-- What was deleted of each tenant, the largest first. Where no chunk of the run has one, no entry is read.
+WITH dealt AS (
+    SELECT
+        batches.batch_id,
+        batches.interval_id
+    FROM s3_retention.batches
+    WHERE batches.run_id = %(run_id)s AND batches.dag_id = %(dag_id)s AND batches.kind = 'cleanup'
+)
+
+SELECT
+    entry.tenant,
+    count(*) FILTER (WHERE entry.outcome = 'deleted') AS num_deleted
+FROM dealt
+INNER JOIN s3_retention.ledger_entries AS entry
+    ON dealt.batch_id = entry.batch_id AND dealt.interval_id = entry.interval_id
+WHERE
+    EXISTS (
+        SELECT 1 FROM s3_retention.chunks
+        WHERE chunks.tenant IS NOT NULL AND chunks.batch_id IN (SELECT whole.batch_id FROM dealt AS whole)
+    )
+GROUP BY 1
+ORDER BY 2 DESC, 1 ASC
+LIMIT %(max_rows)s;
+
 -- name: count_redriven_commands
 -- Where each row that a redrive run took stands; what it returned is told by its own events.
 SELECT

@@ -19,6 +19,7 @@ _COUNTERS = (
     "num_failed_attempts_by_class",
     "num_redriven_by_class",
     "num_resolved_by_class",
+    "num_deleted_by_tenant",
 )
 SETTLED = ("deleted", "already_absent", "changed", "kept")
 
@@ -35,9 +36,9 @@ class RunReport:
     are those that have ended since they were dealt to this run, and not to one before. ``num_uploads_aborted`` counts
     unfinished multipart uploads, which are no commands and stand outside of the balance. ``num_redriven_by_class``
     counts what a redrive took, by the class it had waited with, and ``num_resolved_by_class`` what of that it has
-    ended. ``capacity`` is None for a redrive, and while a policy has too few runs. ``plan_hash`` (32 bytes) and
-    ``rules_hash`` (hex) are those of the plan that the run worked on, and of the rules that made it. ``seconds`` are
-    what ``RunTimes.seconds`` gives.
+    ended. ``num_deleted_by_tenant`` has the largest tenants of a policy that tells them. ``capacity`` is None for a
+    redrive, and while a policy has too few runs. ``plan_hash`` (32 bytes) and ``rules_hash`` (hex) are those of the
+    plan that the run worked on, and of the rules that made it. ``seconds`` are what ``RunTimes.seconds`` gives.
     """
 
     policy: str | None
@@ -53,6 +54,7 @@ class RunReport:
     num_uploads_aborted: int = 0
     num_redriven_by_class: Counter[str] = field(default_factory=Counter)
     num_resolved_by_class: Counter[str] = field(default_factory=Counter)
+    num_deleted_by_tenant: Counter[str] = field(default_factory=Counter)
     plan_hash: bytes | None = None
     rules_hash: str | None = None
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
@@ -90,7 +92,7 @@ class RunReport:
         )
 
     def counts(self) -> dict[str, object]:
-        """Give the report as plain values, for the ledger and for XCom (well under 4 KB)."""
+        """Give the report as plain values, for the ledger."""
         return {
             "num_discovered": self.num_discovered,
             "num_by_outcome": dict(self.num_by_outcome),
@@ -101,6 +103,7 @@ class RunReport:
             "num_uploads_aborted": self.num_uploads_aborted,
             "num_redriven_by_class": dict(self.num_redriven_by_class),
             "num_resolved_by_class": dict(self.num_resolved_by_class),
+            "num_deleted_by_tenant": dict(self.num_deleted_by_tenant),
             "is_balanced": self.is_balanced,
             "plan_hash": self.plan_hash.hex() if self.plan_hash else None,
             "rules_hash": self.rules_hash,
@@ -122,6 +125,7 @@ class RunReport:
         for failure_class, count in sorted(self.num_failed_attempts_by_class.items()):
             lines.append(f"    {failure_class:<13} {count:>12,}")
         lines.append(f"  bytes deleted   {self.num_deleted_bytes:>12,}")
+        lines += self._tenants()
         if self.num_uploads_aborted:
             lines.append(f"  uploads aborted {self.num_uploads_aborted:>12,}")
         lines += self._success_rates()
@@ -142,6 +146,10 @@ class RunReport:
         if self.plan_hash is None:
             return times
         return [*times, f"  plan {self.plan_hash.hex()}", f"  rules {self.rules_hash}"]
+
+    def _tenants(self) -> list[str]:
+        largest = sorted(self.num_deleted_by_tenant.items(), key=lambda one: (-one[1], one[0]))
+        return [f"  deleted of {tenant!r}: {count:,}" for tenant, count in largest]
 
     def _success_rates(self) -> list[str]:
         """Of a redrive: how much of each class has ended."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from s3_retention.core.policy import Window
     from s3_retention.store.connection import Connection
 
+MAX_TENANTS = 20
 MAX_SHOWN = 20
 """Unaccounted commands that an error names."""
 
@@ -151,6 +152,7 @@ def _count(
         if row["outcome"] == "deleted":
             num_deleted_bytes += int(row["num_bytes"])
     redriven = quarantine.count_redriven(conn, holder=holder)
+    tenants = run_reports.count_tenants(conn, holder=holder, max_rows=MAX_TENANTS)
     remaining = 0
     if work is not None:
         remaining = batches.count_remaining(conn, interval_id=work.interval_id, generation=work.generation)
@@ -167,6 +169,9 @@ def _count(
         num_uploads_aborted=aborted_uploads.count(conn, holder=holder),
         num_redriven_by_class=Counter({row["failure_class"]: row["num_selected"] for row in redriven}),
         num_resolved_by_class=Counter({row["failure_class"]: row["num_resolved"] for row in redriven}),
+        num_deleted_by_tenant=Counter(
+            {row["tenant"]: row["num_deleted"] for row in tenants if row["tenant"]}
+        ),
     )
 
 

@@ -31,6 +31,13 @@ def count_commands(conn: Connection, *, holder: Holder) -> list[Row]:
     ]
 
 
+def count_tenants(conn: Connection, *, holder: Holder, max_rows: int) -> list[Row]:
+    """Count what a cleanup run deleted of each tenant, the largest first: ``tenant``, ``num_deleted``."""
+    return fetch_all(
+        conn, "run_reports", "count_tenants", dag_id=holder.dag_id, run_id=holder.run_id, max_rows=max_rows
+    )
+
+
 def list_pending(conn: Connection, *, holder: Holder, max_rows: int) -> list[Row]:
     """List commands dealt to a run that nothing accounts for."""
     return fetch_all(
