@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from s3_retention.errors import PlanRefusedError
 from s3_retention.steps import decide, report, simulate
 from tests.factories import KEEP_LATEST, World, facts, holder, source_of
 
@@ -105,40 +106,75 @@ def test_a_report_tells_what_was_deleted_of_the_largest_tenants(
     assert stored == {"b": 3, "c": 2}
 
 
-# The cap --------------------------------------------------------------------------------------------------
-def test_a_cap_holds_exactly_and_the_longest_due_go_first(shared: World) -> None:
-    shared = shared.under(limits={"max_commands_per_tenant": 2, "allow_expire_everything": True})
-    late = [facts(f"exports/2020-0{month}/a/x.json") for month in (3, 1, 2)]
-    planned = plan_of(shared, [*late, *objects_of(b=2, c=1)])
-    assert (planned.num_discovered, planned.num_kept_by_reason) == (5, {"over_tenant_cap": 1})
-    assert "exports/2020-03/a/x.json" not in {key for _, _, keys in chunks_of(shared) for key in keys}
+# The cap of each tenant -----------------------------------------------------------------------------------
+def capped(world: World, cap: int, **limits: Any) -> World:
+    allowed = {"max_commands_per_tenant": cap, "allow_expire_everything": True}
+    return world.under(**BY_TENANT, limits=allowed | limits)
 
 
-def test_what_is_over_the_cap_goes_with_the_plans_that_follow(world: World) -> None:
-    world = world.under(**BY_TENANT, limits={"max_commands_per_tenant": 2, "allow_expire_everything": True})
-    world.put(
-        *(
-            f"exports/2020-01/{tenant}/{number}.json"
-            for tenant in "ab"
-            for number in range(5 if tenant == "a" else 1)
-        )
+def planned_by_tenant(world: World) -> dict[str | None, int]:
+    rows = world.rows(
+        "SELECT tenant, count(*) AS num FROM s3_retention.commands WHERE interval_id = %(id)s GROUP BY tenant",
+        id=world.interval_id(),
     )
-    done = [world.clean(f"run-{number}").num_by_outcome["deleted"] for number in range(4)]
-    assert done == [3, 2, 1, 0]
-    assert world.keys() == set()
-    stragglers = world.rows("SELECT num_stragglers FROM s3_retention.intervals ORDER BY interval_id")
-    assert [row["num_stragglers"] for row in stragglers] == [0, 2, 1, 0]
+    return {row["tenant"]: row["num"] for row in rows}
 
 
-def test_a_replay_is_capped_as_a_cleanup_is(world: World) -> None:
-    world = world.under(**BY_TENANT, limits={"max_commands_per_tenant": 1, "allow_expire_everything": True})
+@pytest.mark.parametrize("cap", [1, 3, 4, 9])
+def test_a_cap_holds_exactly_and_what_is_over_it_is_kept(shared: World, cap: int) -> None:
+    shared = capped(shared, cap)
+    sizes = {"a": 9, "b": 4, "c": 1}
+    planned = plan_of(shared, objects_of(**sizes))
+    assert planned_by_tenant(shared) == {tenant: min(num, cap) for tenant, num in sizes.items()}
+    num_over = sum(max(0, num - cap) for num in sizes.values())
+    assert planned.num_kept_by_reason == ({"over_tenant_cap": num_over} if num_over else {})
+    assert planned.num_discovered + num_over == 14
+
+
+def test_under_a_cap_the_longest_due_go_first(shared: World) -> None:
+    shared = capped(shared, 2)
+    plan_of(shared, [facts(f"exports/2020-0{month}/a/{9 - month}.json") for month in (4, 1, 3, 2)])
+    assert [key for _, _, keys in chunks_of(shared) for key in keys] == [
+        "exports/2020-01/a/8.json",
+        "exports/2020-02/a/7.json",
+    ]
+
+
+def test_what_is_over_a_cap_is_a_straggler_of_the_next_interval(world: World) -> None:
+    world = capped(world, 2)
+    world.put(*(f"exports/2020-01/{name}.json" for name in ("a/1", "a/2", "a/3", "a/4", "a/5", "b/1")))
+    assert world.clean("run-1").num_by_outcome == {"deleted": 3}
+    planned = world.planned("run-2")
+    assert (planned.num_discovered, planned.num_stragglers) == (2, 2)
+    assert planned.num_kept_by_reason == {"over_tenant_cap": 1}
+
+
+def test_a_replay_goes_by_what_its_interval_has_planned_of_each_tenant(world: World) -> None:
+    world = capped(world, 2)
+    world.put(*(f"exports/2020-01/{name}.json" for name in ("a/1", "a/2", "a/3", "b/1")))
     world.clean()
-    world.put("exports/2020-01/a/x.json", "exports/2020-01/a/y.json")
-    assert world.replan().num_discovered == 1
+    world.put("exports/2020-01/b/2.json", "exports/2020-01/b/3.json", "exports/2020-01/c/1.json")
+    assert world.replay().num_by_outcome == {"deleted": 2}
+    assert world.keys() == {"exports/2020-01/a/3.json", "exports/2020-01/b/3.json"}
+    assert planned_by_tenant(world) == {"a": 2, "b": 2, "c": 1}
+
+
+def test_a_simulation_under_a_cap_has_the_hash_of_the_enforced_plan(shared: World) -> None:
+    shared = capped(shared, 3)
+    objects = objects_of(a=7, b=2, c=10)
+    shown = simulate.run(shared.conn, source_of(*objects), shared.policy, holder("plan", "sim-1"))[1]
+    assert (shown.num_due, plan_of(shared, objects).num_discovered) == (8, 8)
+    assert plan_hash(shared) == shown.plan_hash
+
+
+def test_a_cap_does_not_hide_that_everything_would_go(shared: World) -> None:
+    shared = capped(shared, 1, allow_expire_everything=False)
+    with pytest.raises(PlanRefusedError, match="would be deleted"):
+        plan_of(shared, objects_of(a=3))
 
 
 def test_a_simulation_tells_the_largest_tenants_and_what_is_over_the_cap(shared: World) -> None:
-    shared = shared.under(limits={"max_commands_per_tenant": 3})
+    shared = capped(shared, 3)
     objects = objects_of(a=5, b=2)
     shown = simulate.run(shared.conn, source_of(*objects), shared.policy, holder("plan", "sim-1"))[1]
     assert [(one.tenant, one.num_objects, one.num_bytes, one.num_over_cap) for one in shown.tenants] == [

@@ -10,19 +10,36 @@ CREATE TEMPORARY TABLE IF NOT EXISTS plan_layout (
 TRUNCATE plan_layout;
 
 -- name: cap_tenants
--- Of each tenant the longest due go; what is over the cap stays due, and is for the plans that follow.
-UPDATE plan_decisions SET reason = 'over_tenant_cap'
-FROM (
+-- Of each tenant what has been due the longest, up to the cap of an interval; what its earlier plans hold
+-- counts, so that a replay adds nothing beyond it. The rest stays for now, and is due in the next interval.
+WITH earlier AS (
     SELECT
-        due.ctid AS row_place,
+        chunks.tenant,
+        sum(chunks.num_commands) AS num_commands
+    FROM s3_retention.chunks
+    WHERE chunks.interval_id = %(interval_id)s::bigint
+    GROUP BY chunks.tenant
+),
+
+ranked AS (
+    SELECT
+        plan_decisions.ctid AS at,
+        plan_decisions.tenant,
         row_number() OVER (
-            PARTITION BY due.tenant
-            ORDER BY due.due_at, due.key, due.version_id
+            PARTITION BY plan_decisions.tenant
+            ORDER BY plan_decisions.due_at, plan_decisions.key, plan_decisions.version_id
         ) AS place
-    FROM plan_decisions AS due
-    WHERE due.reason = 'due'
-) AS ranked
-WHERE plan_decisions.ctid = ranked.row_place AND ranked.place > %(max_commands)s;
+    FROM plan_decisions
+    WHERE plan_decisions.reason = 'due'
+)
+
+UPDATE plan_decisions
+SET reason = 'over_tenant_cap'
+FROM ranked
+LEFT JOIN earlier ON ranked.tenant = earlier.tenant
+WHERE
+    plan_decisions.ctid = ranked.at
+    AND ranked.place + coalesce(earlier.num_commands, 0) > %(max_commands)s::bigint;
 
 -- name: sum_by_tenant
 -- Of what is due, the tenants with the most of it; and what is over the cap.

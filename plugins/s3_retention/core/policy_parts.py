@@ -192,7 +192,7 @@ class Limits(StrictModel):
     max_commands_per_tenant: Whole | None = Field(
         None,
         ge=1,
-        description="How much of each tenant one plan takes, the longest due first; null is no limit.",
+        description="How much of each tenant one interval takes, the longest due first; null is no limit.",
     )
     allow_expire_everything: Flag = Field(default=False, description="Let a policy empty its whole bucket.")
     max_objects: Whole | None = Field(

@@ -100,8 +100,8 @@ def run(conn: Connection, policy: RetentionPolicy, scan: Scan, bounds: Bounds) -
         interval_id=bounds.interval_id,
         generation=bounds.generation,
     )
-    if policy.limits.max_commands_per_tenant is not None:
-        plan_tenants.cap(conn, max_commands=policy.limits.max_commands_per_tenant)
+    if (cap := policy.limits.max_commands_per_tenant) is not None:
+        plan_tenants.cap(conn, max_commands=cap, interval_id=bounds.interval_id)
     by_reason = {
         row["reason"]: row for row in plan_candidates.count_decisions(conn, starts_at=bounds.starts_at)
     }
@@ -172,8 +172,10 @@ def _batch_size_of(policy: RetentionPolicy) -> int:
 def _refuse_everything(policy: RetentionPolicy, result: PlanResult) -> None:
     if result.num_discovered == 0 or policy.limits.allow_expire_everything:
         return
-    # By what stays, not by what was scanned: a listing may name a key twice. Quarantine is no place to stay.
-    if sum(result.num_kept_by_reason.values()) == result.num_kept_by_reason.get("in_quarantine", 0):
+    # By what stays, not by what was scanned: a listing may name a key twice. Quarantine is no place to stay, and what
+    # is over a cap only goes later.
+    leaving = sum(result.num_kept_by_reason.get(reason, 0) for reason in ("in_quarantine", "over_tenant_cap"))
+    if sum(result.num_kept_by_reason.values()) == leaving:
         raise PlanRefusedError(
             f"policy {policy.name}: all {result.num_scanned:,} objects that the scan saw would be deleted, and "
             "nothing was; look at select and age, or set limits.allow_expire_everything: true if this is meant"

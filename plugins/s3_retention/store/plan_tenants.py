@@ -13,9 +13,12 @@ if TYPE_CHECKING:
 _TABLE = "plan_tenants"
 
 
-def cap(conn: Connection, *, max_commands: int) -> None:
-    """Keep what is due of a tenant beyond so many commands, in the decisions of this session."""
-    run(conn, _TABLE, "cap_tenants", max_commands=max_commands)
+def cap(conn: Connection, *, max_commands: int, interval_id: int | None) -> None:
+    """Keep what is decided to be due beyond so many commands of each tenant, the longest due first.
+
+    Of a replay, ``interval_id`` is its interval, whose earlier plans count, too; any other plan is a first one.
+    """
+    run(conn, _TABLE, "cap_tenants", max_commands=max_commands, interval_id=interval_id)
 
 
 def sum_by_tenant(conn: Connection, *, max_rows: int) -> list[Row]:
