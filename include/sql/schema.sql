@@ -291,12 +291,14 @@ CREATE TABLE s3_retention.intervals (
     planned_at timestamp with time zone,
     completed_at timestamp with time zone,
     next_due_at timestamp with time zone,
+    largest_tenant_share double precision,
     CONSTRAINT intervals_check CHECK ((starts_at < ends_at)),
     CONSTRAINT intervals_check1 CHECK ((follows = starts_at)),
     CONSTRAINT intervals_check2 CHECK (((state = 'claimed'::text) = (planned_at IS NULL))),
     CONSTRAINT intervals_check3 CHECK (((state = 'completed'::text) = (completed_at IS NOT NULL))),
     CONSTRAINT intervals_check4 CHECK (((state <> 'completed'::text) OR (claimed_until IS NULL))),
     CONSTRAINT intervals_check5 CHECK ((next_due_at >= ends_at)),
+    CONSTRAINT intervals_largest_tenant_share_check CHECK (((largest_tenant_share >= (0)::double precision) AND (largest_tenant_share <= (1)::double precision))),
     CONSTRAINT intervals_num_bytes_check CHECK ((num_bytes >= (0)::numeric)),
     CONSTRAINT intervals_num_discovered_check CHECK ((num_discovered >= 0)),
     CONSTRAINT intervals_num_scanned_check CHECK ((num_scanned >= 0)),
@@ -309,6 +311,8 @@ COMMENT ON COLUMN s3_retention.intervals.follows IS 'The end of the interval bef
 COMMENT ON COLUMN s3_retention.intervals.num_stragglers IS 'Planned objects that were due before the interval starts: still present after their deadline.';
 
 COMMENT ON COLUMN s3_retention.intervals.next_due_at IS 'The first due time at or after the end that the scan saw: then an object waits for a later interval.';
+
+COMMENT ON COLUMN s3_retention.intervals.largest_tenant_share IS 'Of the objects of one tenant, the part that the plan takes, where it is the largest; NULL: no tenants.';
 
 CREATE TABLE s3_retention.kill_switches (
     switch_id bigint NOT NULL,
@@ -1534,6 +1538,8 @@ GRANT UPDATE(planned_at) ON TABLE s3_retention.intervals TO s3_retention_writer;
 GRANT UPDATE(completed_at) ON TABLE s3_retention.intervals TO s3_retention_writer;
 
 GRANT UPDATE(next_due_at) ON TABLE s3_retention.intervals TO s3_retention_writer;
+
+GRANT UPDATE(largest_tenant_share) ON TABLE s3_retention.intervals TO s3_retention_writer;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.kill_switches TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.kill_switches TO s3_retention_reader;

@@ -56,7 +56,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
         ),
     ),
     (True, "are_distinct are_periods is_balanced is_whole"),
-    (1.5, "first_rate free_rate max_rate min_rate step"),
+    (1.5, "first_rate free_rate largest_tenant_share max_rate min_rate step"),
     (timedelta(minutes=10), "heartbeat lease older_than rescue_after safety_delay valid_for within"),
     (Jsonb({}), "detail counts did num_kept_by_reason over_limits"),
     (

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from s3_retention.errors import PlanRefusedError
 from s3_retention.steps import decide, report, simulate
-from tests.factories import KEEP_LATEST, World, facts, holder, source_of
+from tests.factories import KEEP_LATEST, UTC, World, facts, holder, source_of
 
 if TYPE_CHECKING:
     from s3_retention.core.objects import ObjectFacts
@@ -171,6 +172,28 @@ def test_a_cap_does_not_hide_that_everything_would_go(shared: World) -> None:
     shared = capped(shared, 1, allow_expire_everything=False)
     with pytest.raises(PlanRefusedError, match="would be deleted"):
         plan_of(shared, objects_of(a=3))
+
+
+@pytest.mark.parametrize(("bound", "is_waiting"), [(0.75, False), (0.7, True), (None, False)])
+def test_a_plan_that_takes_too_much_of_one_small_tenant_waits_for_a_person(
+    shared: World, bound: float | None, is_waiting: bool
+) -> None:
+    shared = shared.under(limits={"max_tenant_share": bound})
+    this_month = f"{datetime.now(UTC):%Y-%m}"
+    young = [
+        facts(f"exports/{this_month}/{who}/{n}.json")
+        for who, num in (("a", 1), ("b", 400))
+        for n in range(num)
+    ]
+    planned = plan_of(shared, [*objects_of(a=3, b=40), *young])
+    assert planned.is_waiting is is_waiting
+    stored = shared.value("SELECT largest_tenant_share FROM s3_retention.intervals")
+    assert stored == pytest.approx(0.75)
+
+
+def test_a_policy_without_tenants_has_no_share_of_one(world: World) -> None:
+    world.clean()
+    assert world.value("SELECT largest_tenant_share FROM s3_retention.intervals") is None
 
 
 def test_a_simulation_tells_the_largest_tenants_and_what_is_over_the_cap(shared: World) -> None:

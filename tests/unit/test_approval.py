@@ -25,8 +25,21 @@ ASKED_AT = datetime(2026, 6, 1, tzinfo=timezone.utc)
 OVER = (OverLimit("max_objects", 12_000, 10_000),)
 
 
-def over(limits: dict[str, Any], *, scanned: int = 100, due: int = 50, size: int = 1_000) -> list[str]:
-    found = over_limits(Limits(**limits), num_scanned=scanned, num_discovered=due, num_bytes=size)
+def over(
+    limits: dict[str, Any],
+    *,
+    scanned: int = 100,
+    due: int = 50,
+    size: int = 1_000,
+    of_tenant: float | None = 0.75,
+) -> list[str]:
+    found = over_limits(
+        Limits(**limits),
+        num_scanned=scanned,
+        num_discovered=due,
+        num_bytes=size,
+        largest_tenant_share=of_tenant,
+    )
     return [one.limit for one in found]
 
 
@@ -48,6 +61,8 @@ def test_without_limits_no_plan_is_over_one() -> None:
         ({"max_bytes": 999}, ["max_bytes"]),
         ({"max_share": 0.5}, []),
         ({"max_share": 0.49}, ["max_share"]),
+        ({"max_tenant_share": 0.75}, []),
+        ({"max_tenant_share": 0.74}, ["max_tenant_share"]),
         ({"max_objects": 1, "max_bytes": 1, "max_share": 0.1}, ["max_objects", "max_bytes", "max_share"]),
     ],
 )
@@ -57,6 +72,12 @@ def test_a_plan_is_over_a_limit_beyond_it_and_not_at_it(limits: dict[str, Any], 
 
 def test_a_scan_that_saw_nothing_is_over_no_share() -> None:
     assert over({"max_share": 0.1}, scanned=0, due=0) == []
+    assert over({"max_tenant_share": 0.1}, of_tenant=None) == []
+
+
+def test_the_share_of_a_tenant_is_said_apart_from_that_of_the_scan() -> None:
+    said = str(OverLimit("max_tenant_share", 0.6251, 0.5))
+    assert said == "62.5% of a tenant's objects, over limits.max_tenant_share = 0.5"
 
 
 @pytest.mark.parametrize(

@@ -203,6 +203,7 @@ def test_a_policy_cannot_be_changed_once_it_is_read() -> None:
         ({"keep": {"group_by": []}}, "keep", "keeps nothing; write one of latest, daily"),
         ({"keep": {}}, "keep", "keeps nothing"),
         ({"limits.max_commands_per_tenant": 5}, "limits.max_commands_per_tenant = 5", "is for each tenant"),
+        ({"limits.max_tenant_share": 0.5}, "limits.max_tenant_share = 0.5", "is for each tenant"),
         ({"keep": {"hourly": 3}}, "keep.hourly", ""),
         (
             {"versions": "noncurrent", "keep": {"latest": 1, "daily": 7}},

@@ -15,6 +15,7 @@ SELECT
     intervals.num_stragglers,
     intervals.num_kept_by_reason,
     intervals.next_due_at,
+    intervals.largest_tenant_share,
     greatest(intervals.claimed_until, (
         SELECT max(batches.claimed_until) FROM s3_retention.batches
         WHERE batches.interval_id = intervals.interval_id AND batches.closed_at IS NULL
@@ -95,7 +96,8 @@ SET
     num_bytes = %(num_bytes)s,
     num_stragglers = %(num_stragglers)s,
     num_kept_by_reason = %(num_kept_by_reason)s,
-    next_due_at = %(next_due_at)s
+    next_due_at = %(next_due_at)s,
+    largest_tenant_share = %(largest_tenant_share)s
 WHERE interval_id = %(interval_id)s AND fence = %(fence)s AND state = 'claimed'
 RETURNING interval_id;
 

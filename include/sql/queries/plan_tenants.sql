@@ -41,6 +41,15 @@ WHERE
     plan_decisions.ctid = ranked.at
     AND ranked.place + coalesce(earlier.num_commands, 0) > %(max_commands)s::bigint;
 
+-- name: find_largest_share
+-- Of all candidates of one tenant, the part that is due, where that part is the largest; no row: no tenants.
+SELECT (count(*) FILTER (WHERE plan_decisions.reason = 'due'))::double precision / count(*) AS share
+FROM plan_decisions
+WHERE plan_decisions.tenant IS NOT NULL
+GROUP BY plan_decisions.tenant
+ORDER BY share DESC
+LIMIT 1;
+
 -- name: sum_by_tenant
 -- Of what is due, the tenants with the most of it; and what is over the cap.
 SELECT

@@ -49,6 +49,8 @@ class OverLimit:
         """Say it for a person."""
         if self.limit == "max_share":
             return f"{self.value:.1%} of what the scan saw, over limits.max_share = {self.bound:g}"
+        if self.limit == "max_tenant_share":
+            return f"{self.value:.1%} of a tenant's objects, over limits.max_tenant_share = {self.bound:g}"
         return f"{self.value:,} {self.limit.removeprefix('max_')}, over limits.{self.limit} = {self.bound:,}"
 
 
@@ -78,17 +80,24 @@ class PlanSummary:
 
 
 def over_limits(
-    limits: Limits, *, num_scanned: int, num_discovered: int, num_bytes: int
+    limits: Limits,
+    *,
+    num_scanned: int,
+    num_discovered: int,
+    num_bytes: int,
+    largest_tenant_share: float | None,
 ) -> tuple[OverLimit, ...]:
     """Give every limit that a plan exceeds; at a limit it is not over it.
 
-    The share is of everything that the complete scan listed, selected or not.
+    The share is of everything that the complete scan listed, selected or not; that of a tenant is of all of which the
+    tenant is known, and None without tenants.
     """
     share = num_discovered / num_scanned if num_scanned else 0.0
     held = (
         ("max_objects", num_discovered, limits.max_objects),
         ("max_bytes", num_bytes, limits.max_bytes),
         ("max_share", share, limits.max_share),
+        ("max_tenant_share", largest_tenant_share or 0.0, limits.max_tenant_share),
     )
     return tuple(
         OverLimit(name, value, bound) for name, value, bound in held if bound is not None and value > bound

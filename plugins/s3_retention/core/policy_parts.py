@@ -205,6 +205,11 @@ class Limits(StrictModel):
         None,
         description="A plan of more than this share of what its scan saw waits for approval; null is no limit.",
     )
+    max_tenant_share: Share | None = Field(
+        None,
+        description="A plan of more than this share of what its scan saw of one tenant waits for approval; null is no "
+        "limit.",
+    )
     approval_timeout: Duration | None = Field(
         timedelta(hours=24),
         description="How long a plan waits for an answer before it counts as rejected; null is for ever.",

@@ -173,10 +173,10 @@ def _unknown_tenant_group(policy: RetentionPolicy) -> Iterator[Fault]:
         )
 
 
-def _cap_of_no_tenant(policy: RetentionPolicy) -> Iterator[Fault]:
-    if policy.limits.max_commands_per_tenant is not None and policy.tenant is None:
-        where = ("limits", "max_commands_per_tenant")
-        yield Fault(where, "is for each tenant, and there is none; remove it, or set tenant")
+def _limits_of_no_tenant(policy: RetentionPolicy) -> Iterator[Fault]:
+    for name in ("max_commands_per_tenant", "max_tenant_share"):
+        if policy.tenant is None and getattr(policy.limits, name) is not None:
+            yield Fault(("limits", name), "is for each tenant, and there is none; remove it, or set tenant")
 
 
 def _expires_everything(policy: RetentionPolicy) -> Iterator[Fault]:
@@ -239,7 +239,7 @@ _RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]
     (frozenset({"source", "select"}), _unreachable_globs),
     (frozenset({"select", "keep"}), _unknown_groups),
     (frozenset({"select", "tenant"}), _unknown_tenant_group),
-    (frozenset({"limits", "tenant"}), _cap_of_no_tenant),
+    (frozenset({"limits", "tenant"}), _limits_of_no_tenant),
     (frozenset({"source", "select", "age", "keep", "limits", "versions"}), _expires_everything),
     (frozenset({"schedule", "window"}), _never_catches_up),
     (frozenset({"schedule", "deadline"}), _deadline_of_no_tick),

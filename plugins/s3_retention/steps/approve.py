@@ -139,6 +139,7 @@ def _hold_against_limits(
         num_scanned=row["num_scanned"],
         num_discovered=row["num_discovered"],
         num_bytes=int(row["num_bytes"]),
+        largest_tenant_share=row["largest_tenant_share"],
     )
     action = decide_deal(
         approvals.get(conn, interval_id, GENERATION),

@@ -43,7 +43,8 @@ class Bounds:
 class PlanResult:
     """A plan in counts: objects, bytes, and objects per reason of keeping; and what was dealt to this run.
 
-    ``next_due_at`` is the first due time beyond the plan that the scan saw. ``is_waiting``: it is over a limit and not
+    ``next_due_at`` is the first due time beyond the plan that the scan saw, ``largest_tenant_share`` the part of one
+    tenant's objects that goes, where it is the largest. ``is_waiting``: it is over a limit and not
     approved, so that nothing was dealt.
     """
 
@@ -53,6 +54,7 @@ class PlanResult:
     num_stragglers: int
     num_kept_by_reason: dict[str, int] = field(default_factory=dict)
     next_due_at: datetime | None = None
+    largest_tenant_share: float | None = None
     batches: tuple[DealtBatch, ...] = ()
     is_waiting: bool = False
 
@@ -63,6 +65,7 @@ class PlanResult:
             num_scanned=self.num_scanned,
             num_discovered=self.num_discovered,
             num_bytes=self.num_bytes,
+            largest_tenant_share=self.largest_tenant_share,
         )
 
     def __str__(self) -> str:
@@ -114,6 +117,7 @@ def run(conn: Connection, policy: RetentionPolicy, scan: Scan, bounds: Bounds) -
         num_stragglers=due["num_due_before"],
         num_kept_by_reason=dict(kept),
         next_due_at=by_reason["not_due"]["first_due_at"] if "not_due" in by_reason else None,
+        largest_tenant_share=plan_tenants.find_largest_share(conn) if policy.tenant is not None else None,
     )
     _refuse_everything(policy, result)
     return result

@@ -168,6 +168,7 @@ def _mark_planned(
         num_stragglers=result.num_stragglers,
         num_kept_by_reason=result.num_kept_by_reason,
         next_due_at=result.next_due_at,
+        largest_tenant_share=result.largest_tenant_share,
     )
     watermarks.move_position(conn, interval_id=interval_id)
 
@@ -181,4 +182,5 @@ def _planned(conn: Connection, interval_id: int) -> PlanResult:
         num_stragglers=row["num_stragglers"],
         num_kept_by_reason=row["num_kept_by_reason"],
         next_due_at=row["next_due_at"],
+        largest_tenant_share=row["largest_tenant_share"],
     )

@@ -127,6 +127,7 @@ def mark_planned(
     num_stragglers: int,
     num_kept_by_reason: Mapping[str, int],
     next_due_at: datetime | None,
+    largest_tenant_share: float | None,
 ) -> None:
     """Say that the plan is stored whole. Raises ``ClaimLostError`` when the fence has moved on."""
     if not run(
@@ -142,6 +143,7 @@ def mark_planned(
         num_stragglers=num_stragglers,
         num_kept_by_reason=Jsonb(dict(num_kept_by_reason)),
         next_due_at=next_due_at,
+        largest_tenant_share=largest_tenant_share,
     ):
         raise ClaimLostError
 

@@ -21,6 +21,12 @@ def cap(conn: Connection, *, max_commands: int, interval_id: int | None) -> None
     run(conn, _TABLE, "cap_tenants", max_commands=max_commands, interval_id=interval_id)
 
 
+def find_largest_share(conn: Connection) -> float | None:
+    """Find of which tenant the largest part is due, and give that part: 0 to 1; None without tenants."""
+    row = fetch_one(conn, _TABLE, "find_largest_share")
+    return float(row["share"]) if row else None
+
+
 def sum_by_tenant(conn: Connection, *, max_rows: int) -> list[Row]:
     """Sum what is due by tenant, the largest first: ``tenant``, ``num_objects``, ``num_bytes``, ``num_over_cap``."""
     return fetch_all(conn, _TABLE, "sum_by_tenant", max_rows=max_rows)
