@@ -26,7 +26,7 @@ from sandbox.ports import LOOPBACK
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sandbox.s3 import Identity
+    from sandbox.identity import Identity
 
 RESET_AT_ONCE = struct.pack("ii", 1, 0)
 """SO_LINGER with no time: closing sends RST in place of FIN (socket(7))."""

@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from sandbox.errors import SandboxError
+from sandbox.identity import Identity
 from sandbox.ports import LOOPBACK, free_ports
 from sandbox.process import Part, find_program, wait_until
 
@@ -35,21 +36,6 @@ CONFIG = Config(
     s3={"addressing_style": "path"},
     proxies={},  # none of the environment: this is loopback
 )
-
-
-@dataclass(frozen=True)
-class Identity:
-    """A name with its key pair, and what it may do in SeaweedFS's words (`Admin`, `List:bucket`, ...)."""
-
-    name: str
-    actions: tuple[str, ...]
-    access_key: str = field(default_factory=lambda: f"AK{secrets.token_hex(9).upper()}")
-    secret_key: str = field(default_factory=lambda: secrets.token_hex(20), repr=False)
-
-    def as_json(self) -> dict[str, object]:
-        """The form that `weed -s3.config` reads."""
-        credentials = [{"accessKey": self.access_key, "secretKey": self.secret_key}]
-        return {"name": self.name, "credentials": credentials, "actions": list(self.actions)}
 
 
 @dataclass(frozen=True)

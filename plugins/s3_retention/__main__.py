@@ -13,7 +13,7 @@ from s3_retention.shell import ask, rehearse
 from s3_retention.shell.answers import AsJson, show
 from s3_retention.shell.export import export
 from s3_retention.shell.import_lifecycle import import_lifecycle_rules
-from s3_retention.shell.stores import DEFAULT_FLOOR, POLICY_FOLDER, Folder, MinRetention, parse_floor
+from s3_retention.shell.policy_options import DEFAULT_FLOOR, POLICY_FOLDER, Folder, MinRetention, parse_floor
 
 # Tracebacks without local variables: one of them is a connection string.
 app = typer.Typer(

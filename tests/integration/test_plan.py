@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3_retention.core.command import command_id, operation_id
-from s3_retention.core.verdict import Candidate, keep_latest
+from s3_retention.core.keep import kept_by
+from s3_retention.core.policy_keep import Keep
+from s3_retention.core.verdict import Candidate
 from s3_retention.errors import (
     ClaimLostError,
     ListingError,
@@ -266,7 +268,7 @@ def test_sql_keeps_the_same_newest_of_each_group_as_python(
         )
         rows = conn.execute("SELECT key, reason FROM plan_decisions").fetchall()
     assert {row["key"] for row in rows if row["reason"] == "kept_latest"} == {
-        one.facts.ref.key for one in keep_latest(candidates, n)
+        one.facts.ref.key for one in kept_by(candidates, Keep(latest=n), timezone="UTC", are_periods=False)
     }
     assert len(rows) == len(candidates)
 

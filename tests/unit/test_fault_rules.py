@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.fault_server import FaultServer
 from sandbox.faults import Fault, Request, Rule, Way, refusing, status_of
-from sandbox.s3 import Identity
+from sandbox.identity import Identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

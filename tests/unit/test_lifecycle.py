@@ -98,6 +98,13 @@ def test_noncurrent_versions_have_a_policy_of_their_own() -> None:
     assert ("abort_incomplete_after" in current, "abort_incomplete_after" in noncurrent) == (True, False)
 
 
+def test_only_a_policy_for_what_is_current_may_empty_its_bucket() -> None:
+    current, noncurrent = documents(
+        rule(Filter={}, Expiration={"Days": 9}, NoncurrentVersionExpiration={"NoncurrentDays": 9})
+    )
+    assert (current["limits"], "limits" in noncurrent) == ({"allow_expire_everything": True}, False)
+
+
 def test_names_are_made_legal_and_each_is_given_once() -> None:
     rules = [
         rule(ID=name, Expiration={"Days": 9}) for name in ("Logs / old!", "logs_old", "30 days", "é", "")

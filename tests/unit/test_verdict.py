@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from s3_retention.core.keep import kept_by
 from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.policy import parse_policy
-from s3_retention.core.verdict import Action, Candidate, Decider, Verdict, is_recordable, keep_latest
+from s3_retention.core.policy_keep import Keep
+from s3_retention.core.verdict import Action, Candidate, Decider, Verdict, is_recordable
 
 UTC = timezone.utc
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -203,6 +205,10 @@ def test_a_verdict_is_a_value_and_prints_itself() -> None:
 def candidate(key: str, *, reference: int, modified: int = 0, group: str | None = "[]") -> Candidate:
     at = NOW - reference * DAY
     return Candidate(facts(key, at=NOW - modified * DAY), at, at + DAY, group)
+
+
+def keep_latest(candidates: list[Candidate], n: int) -> set[Candidate]:
+    return set(kept_by(candidates, Keep(latest=n), timezone="UTC", are_periods=False))
 
 
 def kept(candidates: list[Candidate], n: int) -> set[str]:

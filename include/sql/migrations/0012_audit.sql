@@ -86,28 +86,14 @@ FROM s3_retention.ledger_entries AS entry
 INNER JOIN s3_retention.intervals ON entry.interval_id = intervals.interval_id
 LEFT JOIN s3_retention.replays
     ON entry.interval_id = replays.interval_id AND entry.generation = replays.generation
-LEFT JOIN LATERAL (
-    SELECT
-        claims.dag_id,
-        claims.run_id
-    FROM s3_retention.claims
-    WHERE claims.batch_id = entry.batch_id AND claims.fence = entry.fence
-    ORDER BY claims.claim_id
-    LIMIT 1
-) AS claimed ON TRUE
-LEFT JOIN LATERAL (
-    SELECT
-        restores.settled_at,
-        restores.acted_by
-    FROM s3_retention.restores
-    WHERE
-        restores.interval_id = entry.interval_id
-        AND restores.generation = entry.generation
-        AND restores.command_id = entry.command_id
-        AND restores.outcome = 'restored'
-    ORDER BY restores.restore_id DESC
-    LIMIT 1
-) AS restored ON TRUE
+LEFT JOIN s3_retention.claims AS claimed
+    ON entry.batch_id = claimed.batch_id AND entry.fence = claimed.fence
+LEFT JOIN s3_retention.restores AS restored
+    ON
+        entry.interval_id = restored.interval_id
+        AND entry.generation = restored.generation
+        AND entry.command_id = restored.command_id
+        AND restored.outcome = 'restored'
 WHERE entry.outcome = 'deleted';
 COMMENT ON VIEW s3_retention.deleted_objects IS
 'Each object that this package has deleted: by which policy and run, how late, and if it came back since.';

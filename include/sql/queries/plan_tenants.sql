@@ -11,7 +11,7 @@ TRUNCATE plan_layout;
 
 -- name: cap_tenants
 -- Of each tenant what has been due the longest, up to the cap of an interval; what its earlier plans hold
--- counts, so that a replay adds nothing beyond it. The rest stays for now, and is due in the next interval.
+-- counts, so that a replay adds nothing beyond it. The rest stays due, and the next interval plans it.
 WITH earlier AS (
     SELECT
         chunks.tenant,

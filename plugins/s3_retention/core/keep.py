@@ -28,9 +28,10 @@ def kept_by(
 ) -> dict[Candidate, str]:
     """Give each candidate that is spared, and the reason, which names the first rule that spares it.
 
-    All have a reference time. With ``are_periods`` it is the end of a period, such as a day that a key names: its last
-    instant is what belongs to a day, a week (ISO 8601, from Monday), a month or a year of ``timezone``. The newest of a
-    group is spared by every rule.
+    One without a reference time counts as the newest: in doubt it is kept; ``latest`` alone can rank it. With
+    ``are_periods`` a reference time is the end of a period, such as a day that a key names: its last instant is what
+    belongs to a day, a week (ISO 8601, from Monday), a month or a year of ``timezone``. The newest of a group is spared
+    by every rule.
     """
     groups: dict[str | None, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
@@ -48,17 +49,19 @@ def _spared(
 ) -> Iterable[tuple[str, list[Candidate]]]:
     yield "kept_latest", ordered[: keep.latest or 1]
     for rule in CALENDAR:
-        most = getattr(keep, rule) or 0
+        if (most := getattr(keep, rule)) is None:
+            continue
         newest_of: dict[tuple[int, ...], Candidate] = {}
         for one in ordered:
             newest_of.setdefault(_period(rule, _at(one), zone, are_periods=are_periods), one)
         yield f"kept_{rule}", list(newest_of.values())[:most]
     if keep.within is not None:
         yield "kept_within", [one for one in ordered if _at(ordered[0]) - _at(one) <= keep.within]
-    num_bytes = 0
-    needed = []
+    if keep.min_bytes is None:
+        return
+    num_bytes, needed = 0, []
     for one in ordered:
-        if num_bytes < (keep.min_bytes or 0):
+        if num_bytes < keep.min_bytes:
             needed.append(one)
         num_bytes += one.facts.size
     yield "kept_min_bytes", needed

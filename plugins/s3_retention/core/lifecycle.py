@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
+from pydantic.alias_generators import to_pascal
 
 from s3_retention.core.lifecycle_rules import Rule
 from s3_retention.core.policy import parse_policy
@@ -25,6 +26,12 @@ SCHEDULE = "0 2 * * *"
 _MAX_NAME = 50
 _KNOWN = {"Rules", "TransitionDefaultMinimumObjectSize", "ResponseMetadata"}
 """Of a configuration; all but the rules tells nothing of what expires."""
+_TRANSITIONS = (
+    "transition",
+    "transitions",
+    "noncurrent_version_transition",
+    "noncurrent_version_transitions",
+)
 _UNKNOWN = "extra_forbidden"
 
 
@@ -124,9 +131,11 @@ def _refuse(rule_id: str, rule: Rule) -> Iterator[NotExpressed]:
 
 def _leave_out(rule_id: str, rule: Rule) -> Iterator[NotExpressed]:
     """Give the parts of a rule that have no policy, where its other parts may have one."""
-    for field in ("Transition", "Transitions", "NoncurrentVersionTransition", "NoncurrentVersionTransitions"):
-        if getattr(rule, re.sub(r"(?<!^)(?=[A-Z])", "_", field).lower()):
-            yield NotExpressed(rule_id, field, "moves objects to another class; leave that to S3 Lifecycle")
+    for name in _TRANSITIONS:
+        if getattr(rule, name):
+            yield NotExpressed(
+                rule_id, to_pascal(name), "moves objects to another class; leave that to S3 Lifecycle"
+            )
     expiration = rule.expiration
     if expiration is not None and expiration.date is not None:
         yield NotExpressed(
@@ -161,6 +170,9 @@ def _documents(rule_id: str, rule: Rule, bucket: str, taken: set[str]) -> Iterat
         more["abort_incomplete_after"] = _days(abort.days_after_initiation)
     if rule.expiration is not None and rule.expiration.days is not None:
         name = _name(rule_id, taken)
+        if not rule.scope.prefix:
+            # The rule says so, of a whole bucket; the policy simulates until somebody has looked.
+            more["limits"] = {"allow_expire_everything": True}
         yield _document(name, rule_id, rule, bucket, days=rule.expiration.days) | more
         taken, more = taken | {name}, {}
     noncurrent = rule.noncurrent_version_expiration
@@ -184,7 +196,7 @@ def _document(name: str, rule_id: str, rule: Rule, bucket: str, *, days: int) ->
         select["min_size"] = scope.object_size_greater_than + 1
     if scope.object_size_less_than is not None:
         select["max_size"] = scope.object_size_less_than - 1
-    document = {
+    return {
         "name": name,
         "version": "v1",
         "mode": "simulate",
@@ -196,10 +208,6 @@ def _document(name: str, rule_id: str, rule: Rule, bucket: str, *, days: int) ->
         "select": select,
         "age": {"from": "last_modified", "retain": _days(days)},
     }
-    if not scope.prefix:
-        # The rule says so, of a whole bucket; the policy simulates until somebody has looked.
-        document["limits"] = {"allow_expire_everything": True}
-    return document
 
 
 def _days(days: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
@@ -15,7 +14,6 @@ from s3_retention.core.values import value
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterable
 
     from s3_retention.core.objects import ObjectFacts
     from s3_retention.core.policy import RetentionPolicy
@@ -159,18 +157,6 @@ def is_recordable(key: str) -> bool:
 def _group_key(match: re.Match[str], group_by: tuple[str, ...]) -> str | None:
     values = [match[name] for name in group_by]
     return None if None in values else _encode(values)
-
-
-def keep_latest(candidates: Iterable[Candidate], n: int) -> set[Candidate]:
-    """Return the newest ``n`` candidates of each group: the model that the SQL of the plan is held against.
-
-    Newest by reference time, then by last modification, then by the bytes of the key. One without a reference
-    time counts as the newest: in doubt it is kept.
-    """
-    groups: dict[str | None, list[Candidate]] = defaultdict(list)
-    for candidate in candidates:
-        groups[candidate.group_key].append(candidate)
-    return {kept for group in groups.values() for kept in sorted(group, key=newness, reverse=True)[:n]}
 
 
 def newness(candidate: Candidate) -> tuple[bool, datetime, datetime, bytes]:

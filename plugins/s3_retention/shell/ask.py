@@ -9,14 +9,8 @@ import typer
 from s3_retention.core.objects import ObjectRef
 from s3_retention.core.report import RunReport
 from s3_retention.shell.answers import AsJson, Conninfo, Exit, fail, open_ledger, show
-from s3_retention.shell.stores import (
-    DEFAULT_FLOOR,
-    POLICY_FOLDER,
-    Folder,
-    MinRetention,
-    open_gateway,
-    parse_floor,
-)
+from s3_retention.shell.policy_options import DEFAULT_FLOOR, POLICY_FOLDER, Folder, MinRetention, parse_floor
+from s3_retention.shell.stores import open_gateway
 
 SCHEME = "s3://"
 WithVerdict = Annotated[

@@ -13,7 +13,7 @@ import yaml
 from s3_retention.core.lifecycle import import_lifecycle
 from s3_retention.errors import LifecycleError
 from s3_retention.shell.answers import AsJson, Exit, fail
-from s3_retention.shell.stores import DEFAULT_FLOOR, MinRetention, parse_floor
+from s3_retention.shell.policy_options import DEFAULT_FLOOR, MinRetention, parse_floor
 
 if TYPE_CHECKING:
     from s3_retention.core.lifecycle import ImportedPolicy, LifecycleImport

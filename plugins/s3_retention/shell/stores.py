@@ -2,40 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from s3_retention.core.durations import parse_duration
 from s3_retention.shell.answers import Exit, fail
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from s3_retention.s3.gateway import S3Gateway
-
-# plugins/s3_retention/shell/stores.py: include/ lies beside plugins/.
-POLICY_FOLDER = Path(__file__).resolve().parents[3] / "include" / "policies"
-
-Folder = Annotated[
-    Path, typer.Option(envvar="AIRFLOW__S3_RETENTION__POLICIES_DIR", help="The folder of the policies.")
-]
-MinRetention = Annotated[
-    str,
-    typer.Option(
-        envvar="AIRFLOW__S3_RETENTION__MIN_RETENTION", help="The floor, as in [s3_retention] min_retention."
-    ),
-]
-DEFAULT_FLOOR = "1d"
-
-
-def parse_floor(min_retention: str) -> timedelta:
-    """Read the floor. Raises ``typer.BadParameter``."""
-    try:
-        return parse_duration(min_retention)
-    except ValueError as error:
-        raise typer.BadParameter(f"{min_retention!r} {error}", param_hint="--min-retention") from error
 
 
 def open_gateway(*, parallel: int) -> S3Gateway:
