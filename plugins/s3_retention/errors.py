@@ -62,6 +62,14 @@ class ListingRefusedError(ListingError):
     """The store refuses the listing: no later try can help before its cause is gone."""
 
 
+class RowsError(S3RetentionError):
+    """The database of the rows refused a statement; nothing was decided from it."""
+
+
+class RowsUnavailableError(RowsError):
+    """The database of the rows cannot be reached, or takes too long; nothing was decided from it."""
+
+
 class PlanRefusedError(S3RetentionError):
     """The plan was refused before its first delete."""
 

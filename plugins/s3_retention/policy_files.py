@@ -160,10 +160,24 @@ def _read(path: Path, *, min_retention: timedelta, is_twin: bool) -> PolicyFile:
         lines.append(format_faults(where, data, faults))
     policy = None
     try:
-        policy = parse_policy(data, where=where, min_retention=min_retention)
+        policy = parse_policy(
+            data,
+            where=where,
+            min_retention=min_retention,
+            read_sql=lambda name: _read_sql(path.parent / name),
+        )
     except PolicyError as error:
         lines.append(str(error))
     return PolicyFile(path, None, "\n".join(lines)) if lines else PolicyFile(path, policy, None)
+
+
+def _read_sql(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise PolicyError(f"{path}: the file cannot be read as UTF-8: {type(error).__name__}") from error
 
 
 def _load_yaml(path: Path) -> dict[Any, Any]:

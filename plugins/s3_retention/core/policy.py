@@ -23,17 +23,18 @@ from s3_retention.core.policy_parts import (
     Limits,
     Mode,
     Select,
-    Source,
     Versions,
     Window,
 )
+from s3_retention.core.policy_rows import RowKey, Rows
+from s3_retention.core.policy_source import Source
 from s3_retention.core.policy_tenant import Tenant
 from s3_retention.core.policy_types import Flag, StrictModel, Text, UtcTime, Whole
 from s3_retention.core.schedule import check_schedule
 from s3_retention.errors import PolicyError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import timedelta
 
     from typing_extensions import Self
@@ -156,6 +157,8 @@ class RetentionPolicy(StrictModel):
             del values["bypass_governance"]
         # By whom a simulation looks decides nothing.
         values["source"].pop("simulate_aws_conn_id", None)
+        # Nor does it decide how long the database may take.
+        values["source"].get("rows", {}).pop("statement_timeout", None)
         canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
         return sha256(canonical.encode()).hexdigest()
 
@@ -184,22 +187,30 @@ def _field_names(model: type[StrictModel]) -> tuple[str, ...]:
 _FIELDS: dict[Path, tuple[str, ...]] = {(): _field_names(RetentionPolicy)} | {
     (name,): _field_names(model) for name, model in _SECTIONS.items()
 }
+_FIELDS |= {("source", "rows"): _field_names(Rows), ("source", "rows", "key"): _field_names(RowKey)}
 
 
-def parse_policy(data: Mapping[str, Any], *, where: str, min_retention: timedelta) -> RetentionPolicy:
+def parse_policy(
+    data: Mapping[str, Any],
+    *,
+    where: str,
+    min_retention: timedelta,
+    read_sql: Callable[[str], str | None] | None = None,
+) -> RetentionPolicy:
     """Validate what a policy file says. ``where`` names the file in messages; ``min_retention`` is the floor.
 
+    ``read_sql`` gives the text of a file beside it, None where there is none.
     Raises PolicyError with every fault that can be told, one line each: ``file: field = value: fix``.
     """
     try:
-        policy = RetentionPolicy.model_validate(dict(data))
+        policy = RetentionPolicy.model_validate(dict(data), context={"read_sql": read_sql})
     except ValidationError as error:
         faults = faults_of(error, _FIELDS)
         broken = {str(fault.path[0]) for fault in faults if fault.path} | {
             name for name in ("source", "select", "age") if name not in data
         }
         # A fault in one section must not hide what is wrong between the others.
-        sound = _sound_parts(data, broken)
+        sound = _sound_parts(data, broken, read_sql)
         faults += rules.contradictions(sound, broken=broken)
         faults += rules.below_floor(sound, min_retention, broken=broken)
         raise PolicyError(format_faults(where, data, faults)) from None
@@ -209,13 +220,19 @@ def parse_policy(data: Mapping[str, Any], *, where: str, min_retention: timedelt
     return policy
 
 
-def _sound_parts(data: Mapping[str, Any], broken: set[str]) -> RetentionPolicy:
+def _sound_parts(
+    data: Mapping[str, Any], broken: set[str], read_sql: Callable[[str], str | None] | None
+) -> RetentionPolicy:
     """Build, for the rules only, a policy of the fields that are valid; what is ``broken`` is not there."""
     parts: dict[str, Any] = {}
     for name, value in data.items():
         if name in _FIELDS[()] and name not in broken:
             model = _SECTIONS.get(name)
-            parts[name] = value if model is None or value is None else model.model_validate(value)
+            parts[name] = (
+                value
+                if model is None or value is None
+                else model.model_validate(value, context={"read_sql": read_sql})
+            )
     return RetentionPolicy.model_construct(**parts)
 
 

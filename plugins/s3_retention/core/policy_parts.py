@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
 from s3_retention.core import policy_rules as rules
 from s3_retention.core.durations import Duration
 from s3_retention.core.faults import Fault, FaultsError
-from s3_retention.core.policy_types import Flag, Format, Glob, Share, StrictModel, Text, Whole
+from s3_retention.core.policy_types import Flag, Format, Glob, Share, StrictModel, Whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -32,6 +32,8 @@ class AgeFrom(str, Enum):
 
     LAST_MODIFIED = "last_modified"
     KEY_DATE = "key_date"
+    DETACHED_AT = "detached_at"
+    """When the last row of the object lost its parent."""
 
 
 class Versions(str, Enum):
@@ -43,40 +45,6 @@ class Versions(str, Enum):
     """Those that something newer lies on top of, and delete markers with nothing beneath."""
     ALL = "all"
     """The whole history of a key, the current one with it."""
-
-
-class Source(StrictModel):
-    """Where candidates come from: a listing of a bucket under a prefix."""
-
-    type: Literal["s3_listing"] = Field(description="The kind of source.")
-    bucket: Annotated[str, Field(strict=True), AfterValidator(rules.check_bucket)]
-    prefix: Annotated[str, Field(strict=True), AfterValidator(rules.check_prefix)] = Field(
-        "", description="Only keys that start with exactly this text, slash included, are listed."
-    )
-    aws_conn_id: Text = Field(
-        "s3_retention_store", min_length=1, description="The Airflow connection of the store."
-    )
-    simulate_aws_conn_id: Text | None = Field(
-        None,
-        min_length=1,
-        description="The Airflow connection by which a simulation looks: one whose identity cannot delete.",
-    )
-    whole_bucket: Flag = Field(default=False, description="Must be true where the prefix is empty.")
-
-    @model_validator(mode="after")
-    def _say_whole_bucket(self) -> Self:
-        if not self.prefix and not self.whole_bucket:
-            raise FaultsError(
-                [
-                    Fault(
-                        ("prefix",),
-                        "is empty, which is the whole bucket; set a prefix, or whole_bucket: true",
-                    )
-                ]
-            )
-        if self.prefix and self.whole_bucket:
-            raise FaultsError([Fault(("whole_bucket",), "contradicts source.prefix; remove one of the two")])
-        return self
 
 
 class Select(StrictModel):
@@ -111,7 +79,9 @@ class Select(StrictModel):
 class Age(StrictModel):
     """From when an object's age counts, and how long it is retained."""
 
-    from_: AgeFrom = Field(alias="from", description="last_modified, or key_date: a date in the key.")
+    from_: AgeFrom = Field(
+        alias="from", description="last_modified; key_date, a date in the key; or detached_at, of rows."
+    )
     regex: Annotated[str, Field(strict=True), AfterValidator(rules.check_date_regex)] | None = Field(
         None, description="Searched in the key; its group 'date' is read. For key_date only."
     )

@@ -15,6 +15,8 @@ from s3_retention.core.faults import Fault
 from s3_retention.core.globs import reaches, read_glob
 from s3_retention.core.schedule import longest_gap
 from s3_retention.core.selection import compile_regex, takes_every_key
+from s3_retention.core.source_rules import SOURCE_RULES
+from s3_retention.core.version_rules import VERSION_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -167,7 +169,8 @@ def _unknown_groups(policy: RetentionPolicy) -> Iterator[Fault]:
 def _unknown_tenant_group(policy: RetentionPolicy) -> Iterator[Fault]:
     regex = policy.select.regex
     known = compile_regex(regex).groupindex if regex is not None else {}
-    if policy.tenant is not None and policy.tenant.group not in known:
+    group = policy.tenant.group if policy.tenant is not None else None
+    if group is not None and group not in known:
         yield Fault(
             ("tenant", "group"), "is not a group of select.regex; add one of that name, (?P<name>...)"
         )
@@ -210,31 +213,6 @@ def _deadline_of_no_tick(policy: RetentionPolicy) -> Iterator[Fault]:
         yield Fault(("deadline",), "counts from a tick, and there is no schedule; remove it, or set one")
 
 
-def _noncurrent_of_none(policy: RetentionPolicy) -> Iterator[Fault]:
-    if policy.keep_newest_noncurrent is not None and policy.versions != "noncurrent":
-        yield Fault(
-            ("keep_newest_noncurrent",), "is only for versions: noncurrent; remove it, or change versions"
-        )
-
-
-def _keeps_versions_by_latest(policy: RetentionPolicy) -> Iterator[Fault]:
-    if policy.versions == "current" or policy.keep is None:
-        return
-    for name in policy.keep.rules.keys() - {"latest"}:
-        yield Fault(
-            ("keep", name), "is not for versions: noncurrent or all, which know latest alone; remove it"
-        )
-
-
-def _bypass_of_none(policy: RetentionPolicy) -> Iterator[Fault]:
-    if policy.bypass_governance and policy.versions == "current":
-        yield Fault(
-            ("bypass_governance",),
-            "is only for versions that are named: a delete marker goes over a locked one; remove it, or change "
-            "versions",
-        )
-
-
 _RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]], ...] = (
     (frozenset({"source", "select"}), _unreachable_globs),
     (frozenset({"select", "keep"}), _unknown_groups),
@@ -243,7 +221,6 @@ _RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]
     (frozenset({"source", "select", "age", "keep", "limits", "versions"}), _expires_everything),
     (frozenset({"schedule", "window"}), _never_catches_up),
     (frozenset({"schedule", "deadline"}), _deadline_of_no_tick),
-    (frozenset({"versions", "keep_newest_noncurrent"}), _noncurrent_of_none),
-    (frozenset({"versions", "keep"}), _keeps_versions_by_latest),
-    (frozenset({"versions", "bypass_governance"}), _bypass_of_none),
+    *SOURCE_RULES,
+    *VERSION_RULES,
 )

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import TYPE_CHECKING
 
+from pydantic import Field, model_validator
+
+from s3_retention.core.faults import Fault, FaultsError
+from s3_retention.core.policy_rows import Column
 from s3_retention.core.policy_types import StrictModel, Text
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Tenant(StrictModel):
-    """Whose an object is, by its key. An object whose tenant cannot be read, or is an empty text, is kept."""
+    """Whose an object is: by its key, or by its row. One whose tenant cannot be read, or is an empty text, is kept."""
 
-    group: Text = Field(min_length=1, description="Named group of select.regex; its value is the tenant.")
+    group: Text | None = Field(
+        None, min_length=1, description="Named group of select.regex; its value is the tenant."
+    )
+    column: Column | None = Field(
+        None, description="Column of source.rows.table; its value is the tenant. For postgres_rows only."
+    )
+
+    @model_validator(mode="after")
+    def _be_one(self) -> Self:
+        if (self.group is None) == (self.column is None):
+            raise FaultsError([Fault((), "must be one of group and column; write one of the two")])
+        return self

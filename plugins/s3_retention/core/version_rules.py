@@ -1,0 +1,44 @@
+"""What a policy may not say of versions: contradictions between its parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from s3_retention.core.faults import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from s3_retention.core.policy import RetentionPolicy
+
+
+def _noncurrent_of_none(policy: RetentionPolicy) -> Iterator[Fault]:
+    if policy.keep_newest_noncurrent is not None and policy.versions != "noncurrent":
+        yield Fault(
+            ("keep_newest_noncurrent",), "is only for versions: noncurrent; remove it, or change versions"
+        )
+
+
+def _keeps_versions_by_latest(policy: RetentionPolicy) -> Iterator[Fault]:
+    if policy.versions == "current" or policy.keep is None:
+        return
+    for name in policy.keep.rules.keys() - {"latest"}:
+        yield Fault(
+            ("keep", name), "is not for versions: noncurrent or all, which know latest alone; remove it"
+        )
+
+
+def _bypass_of_none(policy: RetentionPolicy) -> Iterator[Fault]:
+    if policy.bypass_governance and policy.versions == "current":
+        yield Fault(
+            ("bypass_governance",),
+            "is only for versions that are named: a delete marker goes over a locked one; remove it, or change "
+            "versions",
+        )
+
+
+VERSION_RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]], ...] = (
+    (frozenset({"versions", "keep_newest_noncurrent"}), _noncurrent_of_none),
+    (frozenset({"versions", "keep"}), _keeps_versions_by_latest),
+    (frozenset({"versions", "bypass_governance"}), _bypass_of_none),
+)

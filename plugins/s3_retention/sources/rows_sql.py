@@ -1,0 +1,259 @@
+"""The statements on a table that only a policy knows.
+
+They are composed of its names as identifiers and of parameters, by psycopg; no value and no name becomes a text of SQL.
+What a file of the operator's holds is one condition in brackets: it is sent as a statement with parameters, of which
+Postgres takes one alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from s3_retention.core.policy_rows import ReferenceTo, template_parts
+
+if TYPE_CHECKING:
+    from typing_extensions import LiteralString
+
+    from s3_retention.core.policy_rows import RowCondition, RowReference, Rows
+
+_ARRAYS = {
+    "text": sql.SQL("::text[]"),
+    "uuid": sql.SQL("::text[]::uuid[]"),
+    "bigint": sql.SQL("::text[]::bigint[]"),
+    "integer": sql.SQL("::text[]::integer[]"),
+    "smallint": sql.SQL("::text[]::smallint[]"),
+}
+_SCALARS = {
+    "text": sql.SQL("::text"),
+    "uuid": sql.SQL("::text::uuid"),
+    "bigint": sql.SQL("::text::bigint"),
+    "integer": sql.SQL("::text::integer"),
+    "smallint": sql.SQL("::text::smallint"),
+}
+TYPES = {"character varying": "text"} | {name: name for name in _ARRAYS}
+"""The types of columns that are read as ids, keys and references: what Postgres calls them, and we."""
+_ROW = sql.Identifier("row")
+_TRUE = sql.SQL("TRUE")
+
+
+@dataclass(frozen=True, slots=True)
+class RowStatements:
+    """The statements on the table of one policy. ``types`` are those of its columns, by ``table.column``."""
+
+    rows: Rows
+    types: dict[str, str]
+    tenant_column: str | None = None
+
+    def page(self, *, is_first: bool, are_all: bool = False) -> sql.Composed:
+        """Read rows behind ``after`` in the order of their ids: the orphaned ones, or all."""
+        rows = self.rows
+        chosen: sql.Composable = _TRUE if are_all else self._is_orphaned()
+        behind: sql.Composable = (
+            _TRUE if is_first else sql.SQL("{} > {}").format(_name(rows.id), self._after())
+        )
+        kept: sql.Composable = sql.SQL("NULL")
+        if not are_all:
+            kept = sql.SQL("CASE WHEN {} THEN 'attached' WHEN {} THEN 'referenced' END").format(
+                self._has_attached_row(), self._is_referenced(_ROW)
+            )
+        return sql.SQL(
+            "SELECT {id}::text, {key}::text, {detached_at}, {tenant}, {kept_by}"
+            " FROM (SELECT * FROM {table} WHERE {chosen} AND {behind} ORDER BY {order} LIMIT %(size)s) AS {row}"
+            " ORDER BY {id}"
+        ).format(
+            id=_of(_ROW, rows.id),
+            key=self._key(_ROW),
+            detached_at=_of(_ROW, rows.detached_at) if rows.detached_at else sql.SQL("NULL::timestamptz"),
+            tenant=sql.SQL("{}::text").format(_of(_ROW, self.tenant_column))
+            if self.tenant_column
+            else sql.SQL("NULL::text"),
+            kept_by=kept,
+            table=_table(rows.table),
+            chosen=chosen,
+            behind=behind,
+            order=_name(rows.id),
+            row=_ROW,
+        )
+
+    def count_attached(self) -> sql.Composed:
+        """Count the rows that are no orphans."""
+        return sql.SQL("SELECT count(*) FROM {} WHERE ({}) IS NOT TRUE").format(
+            _table(self.rows.table), self._is_orphaned()
+        )
+
+    def lock(self) -> sql.Composed:
+        """Wait for whoever is changing these rows, in the order of their ids. The next statement sees the outcome."""
+        return sql.SQL("SELECT 1 FROM {} WHERE {} ORDER BY {} FOR UPDATE").format(
+            _table(self.rows.table), self._has_id(), _name(self.rows.id)
+        )
+
+    def find(self) -> sql.Composed:
+        """Find these rows, and every other row that names one of these objects."""
+        rows = self.rows
+        return sql.SQL(
+            "SELECT {id}::text, {key}::text, {detached_at}, ({is_orphaned}) IS TRUE FROM {table}"
+            " WHERE {has_id} OR {key} = ANY(%(names)s{as_keys})"
+        ).format(
+            id=_name(rows.id),
+            key=self._key(),
+            detached_at=_name(rows.detached_at) if rows.detached_at else sql.SQL("NULL::timestamptz"),
+            is_orphaned=self._is_orphaned(),
+            table=_table(rows.table),
+            has_id=self._has_id(),
+            as_keys=_ARRAYS[self._key_type],
+        )
+
+    def find_references(self, reference: RowReference) -> sql.Composed:
+        """Find which of these keys or ids another table names."""
+        column = _name(reference.column)
+        return sql.SQL("SELECT DISTINCT {0}::text FROM {1} WHERE {0} = ANY(%(values)s{2})").format(
+            column, _table(reference.table), _ARRAYS[self._type(reference.table, reference.column)]
+        )
+
+    def mark(self) -> sql.Composed:
+        """Set the soft delete of these rows where they are still orphaned."""
+        mark = _name(self.rows.soft_delete or "")
+        return sql.SQL("UPDATE {} SET {mark} = now() WHERE {} AND {} AND {mark} IS NULL").format(
+            _table(self.rows.table), self._has_id(), self._is_orphaned(), mark=mark
+        )
+
+    def unmark(self) -> sql.Composed:
+        """Take the soft delete of these rows back."""
+        mark = _name(self.rows.soft_delete or "")
+        return sql.SQL("UPDATE {} SET {mark} = NULL WHERE {} AND {mark} IS NOT NULL").format(
+            _table(self.rows.table), self._has_id(), mark=mark
+        )
+
+    def delete(self) -> sql.Composed:
+        """Delete these rows where they still are the orphans that were planned."""
+        rows, table = self.rows, _table(self.rows.table)
+        same: sql.Composable = _TRUE
+        if rows.detached_at is not None:
+            same = sql.SQL("{}.{} = planned.s3_retention_detached_at").format(table, _name(rows.detached_at))
+        return sql.SQL(
+            "DELETE FROM {table} USING unnest(%(ids)s{as_ids}, %(detached_ats)s::timestamptz[])"
+            " AS planned (s3_retention_id, s3_retention_detached_at)"
+            " WHERE {table}.{id} = planned.s3_retention_id AND {same} AND {is_orphaned} AND NOT {is_referenced}"
+            " RETURNING {table}.{id}::text"
+        ).format(
+            table=table,
+            as_ids=_ARRAYS[self._id_type],
+            id=_name(rows.id),
+            same=same,
+            is_orphaned=self._is_orphaned(),
+            is_referenced=self._is_referenced(table),
+        )
+
+    def find_left(self) -> sql.Composed:
+        """Find which of these rows are still there."""
+        return sql.SQL("SELECT {}::text FROM {} WHERE {}").format(
+            _name(self.rows.id), _table(self.rows.table), self._has_id()
+        )
+
+    def parameters(self) -> dict[str, object]:
+        """Give what the policy's own texts and values are sent as: those of the key, and of the condition."""
+        parts = enumerate(template_parts(self.rows.key.template or ""))
+        values: dict[str, object] = {
+            f"key_{number}": part for number, (is_column, part) in parts if not is_column
+        }
+        for number, one in enumerate(self.rows.orphaned):
+            for place, value in enumerate(_values(one)):
+                values[f"orphaned_{number}_{place}"] = value
+        return values
+
+    @property
+    def _id_type(self) -> str:
+        return self._type(self.rows.table, self.rows.id)
+
+    @property
+    def _key_type(self) -> str:
+        column = self.rows.key.column or self.rows.key.url
+        return "text" if column is None else self._type(self.rows.table, column)
+
+    def _type(self, table: str, column: str) -> str:
+        return self.types[f"{table}.{column}"]
+
+    def _after(self) -> sql.Composed:
+        return sql.SQL("%(after)s{}").format(_SCALARS[self._id_type])
+
+    def _has_id(self) -> sql.Composed:
+        return sql.SQL("{}.{} = ANY(%(ids)s{})").format(
+            _table(self.rows.table), _name(self.rows.id), _ARRAYS[self._id_type]
+        )
+
+    def _key(self, alias: sql.Composable | None = None) -> sql.Composable:
+        """What a row says of its object: of a type that an index of the column knows."""
+        key = self.rows.key
+        if key.template is None:
+            return _of(alias, key.column or key.url or "")
+        # Of an empty column, the whole is empty.
+        parts = [
+            sql.SQL("{}::text").format(_of(alias, part) if is_column else sql.Placeholder(f"key_{number}"))
+            for number, (is_column, part) in enumerate(template_parts(key.template))
+        ]
+        return sql.SQL("({})").format(sql.SQL(" || ").join(parts))
+
+    def _is_orphaned(self) -> sql.Composed:
+        written = self.rows.orphaned_sql
+        if written is not None:
+            # An operator's own file, as a view of theirs would be. A percent sign is no parameter of it.
+            text: LiteralString = written.text.replace("%", "%%")
+            return sql.SQL("(\n{}\n)").format(sql.SQL(text))
+        table = _table(self.rows.table)
+        return sql.SQL("({})").format(
+            sql.SQL(" AND ").join(
+                _condition(table, number, one) for number, one in enumerate(self.rows.orphaned)
+            )
+        )
+
+    def _has_attached_row(self) -> sql.Composed:
+        other = sql.Identifier("other")
+        return sql.SQL(
+            "EXISTS (SELECT 1 FROM (SELECT * FROM {table} WHERE ({is_orphaned}) IS NOT TRUE) AS {other}"
+            " WHERE {other_key} = {key})"
+        ).format(
+            table=_table(self.rows.table),
+            is_orphaned=self._is_orphaned(),
+            other=other,
+            other_key=self._key(other),
+            key=self._key(_ROW),
+        )
+
+    def _is_referenced(self, alias: sql.Composable) -> sql.Composed:
+        found: list[sql.Composable] = [
+            sql.SQL("EXISTS (SELECT 1 FROM {} AS reference WHERE reference.{} = {})").format(
+                _table(one.table),
+                _name(one.column),
+                self._key(alias) if one.to is ReferenceTo.KEY else _of(alias, self.rows.id),
+            )
+            for one in self.rows.references
+        ]
+        return sql.SQL("({})").format(sql.SQL(" OR ").join(found or [sql.SQL("FALSE")]))
+
+
+def _name(column: str) -> sql.Identifier:
+    return sql.Identifier(column)
+
+
+def _of(alias: sql.Composable | None, column: str) -> sql.Composable:
+    return _name(column) if alias is None else sql.SQL("{}.{}").format(alias, _name(column))
+
+
+def _table(table: str) -> sql.Identifier:
+    return sql.Identifier(*table.split("."))
+
+
+def _values(condition: RowCondition) -> tuple[object, ...]:
+    return condition.one_of or (() if condition.equals is None else (condition.equals,))
+
+
+def _condition(table: sql.Composable, number: int, condition: RowCondition) -> sql.Composed:
+    column = _of(table, condition.column)
+    if condition.is_null is not None:
+        test = sql.SQL("{} IS NULL") if condition.is_null else sql.SQL("{} IS NOT NULL")
+        return test.format(column)
+    places = [sql.Placeholder(f"orphaned_{number}_{place}") for place, _ in enumerate(_values(condition))]
+    return sql.SQL("{} IN ({})").format(column, sql.SQL(", ").join(places))
