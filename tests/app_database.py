@@ -33,11 +33,6 @@ CREATE TABLE mail.attachments (
 );
 CREATE INDEX attachments_key ON mail.attachments (sfs_key);
 CREATE TABLE mail.drafts (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, sfs_key text, attachment_id bigint);
-CREATE FUNCTION mail.note_orphan() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    new.orphaned_at := CASE WHEN new.email_id IS NULL THEN coalesce(old.orphaned_at, now()) END;
-    RETURN new;
-END $$;
 """
 GRANTS = """
 GRANT USAGE ON SCHEMA mail TO retention_rows;

@@ -17,6 +17,7 @@ from s3_retention.core.redrive import Selection
 from s3_retention.core.ticks import Tick
 from s3_retention.core.watched import watch_policy
 from s3_retention.s3.limits import RetryLimits
+from s3_retention.sources.row_source import RowSource
 from s3_retention.sources.s3_listing import S3Listing
 from s3_retention.steps import (
     approve,
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
     from s3_retention.core.report import RunReport
     from s3_retention.core.ticks import TicksBetween
     from s3_retention.s3.gateway import S3Gateway
-    from s3_retention.sources.s3_listing import CandidateSource
+    from s3_retention.sources.postgres_rows import PostgresRows
+    from s3_retention.sources.row_source import PlanSource
     from s3_retention.steps.decide import PlanResult
     from s3_retention.store.batches import DealtBatch
     from s3_retention.store.connection import Connection
@@ -179,6 +181,8 @@ class World:
     gateway: S3Gateway
     bucket: str
     changes: dict[str, Any] = field(default_factory=dict)
+    orphans: PostgresRows | None = None
+    """Of a policy of rows: how its tables are opened."""
     knows_store: bool = True
     """Whether it is known that the store honours ETags: a test that counts requests sees no probe then."""
 
@@ -193,6 +197,13 @@ class World:
     def through(self, gateway: S3Gateway) -> World:
         """The same world, seen through another gateway."""
         return replace(self, gateway=gateway)
+
+    @property
+    def source(self) -> PlanSource:
+        """Where the candidates of the policy come from."""
+        if self.orphans is not None:
+            return RowSource(self.orphans, self.gateway)
+        return Timeless(self.gateway, self.bucket, "exports/")
 
     def know_store(self) -> None:
         """Let it be known, without asking, that the store honours ETags, whatever it says of versions."""
@@ -220,13 +231,13 @@ class World:
         run: str = "run-1",
         *,
         interval_id: int | None = None,
-        source: CandidateSource | None = None,
+        source: PlanSource | None = None,
         max_batches: int = MAX_BATCHES,
     ) -> PlanResult:
         """Plan the claimed interval, which is the newest unless it is named."""
         return plan.run(
             self.conn,
-            source or Timeless(self.gateway, self.bucket, "exports/"),
+            source or self.source,
             self.policy,
             self.interval_id() if interval_id is None else interval_id,
             holder("plan", run),
@@ -263,7 +274,9 @@ class World:
         who = Holder(dag, run, "delete", batch.map_index, try_number)
         if self.knows_store:
             self.know_store()
-        return delete.run(self.conn, self.gateway, self.policy, batch.batch_id, who, limits=NO_WAIT)
+        return delete.run(
+            self.conn, self.gateway, self.policy, batch.batch_id, who, limits=NO_WAIT, rows=self.orphans
+        )
 
     def sweep(
         self, run: str = "run-1", *, failed: Collection[int] = (), dag: str = CLEANUP
@@ -316,13 +329,13 @@ class World:
         interval_key: str | None = None,
         run: str = "replay-1",
         *,
-        source: CandidateSource | None = None,
+        source: PlanSource | None = None,
         max_batches: int = MAX_BATCHES,
     ) -> PlanResult:
         """Plan the replay of an interval, which is the newest unless it is named."""
         return replay.run(
             self.conn,
-            source or Timeless(self.gateway, self.bucket, "exports/"),
+            source or self.source,
             self.policy,
             interval_key or self.interval_key(),
             Holder(REDRIVE, run, "select"),

@@ -48,7 +48,10 @@ STOPS_BATCH = frozenset({FailureClass.CONFIG, FailureClass.AUTH, FailureClass.CL
 STILL_EXPIRED = "CredentialsStillExpired"
 """Our own code: new credentials were fetched, and are no better. No request was made."""
 
-_PASSES_WITH_NEW_CREDENTIALS = frozenset({"ExpiredToken", "TokenRefreshRequired", STILL_EXPIRED})
+DATABASE_UNAVAILABLE = "DatabaseUnavailable"
+"""Our own code: the database of the rows is away or too slow. No request was made."""
+
+_PASSES_AT_NEXT_TRY = frozenset({"ExpiredToken", "TokenRefreshRequired", STILL_EXPIRED, DATABASE_UNAVAILABLE})
 
 _CODES: dict[str, FailureClass | Final] = {
     # https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html unless another source is named
@@ -152,8 +155,8 @@ class Outcome:
 
     @property
     def may_pass(self) -> bool:
-        """True where a later try of the task may get on: credentials that ran out are fetched anew by it."""
-        return self.is_retried or self.code in _PASSES_WITH_NEW_CREDENTIALS
+        """True where a later try of the task may get on: new credentials are fetched by it, a database may be back."""
+        return self.is_retried or self.code in _PASSES_AT_NEXT_TRY
 
     @property
     def stops_batch(self) -> bool:

@@ -157,8 +157,9 @@ class RetentionPolicy(StrictModel):
             del values["bypass_governance"]
         # By whom a simulation looks decides nothing.
         values["source"].pop("simulate_aws_conn_id", None)
-        # Nor does it decide how long the database may take.
-        values["source"].get("rows", {}).pop("statement_timeout", None)
+        # Nor do limits of what is asked of the database, and of what it may say.
+        for name in ("statement_timeout", "max_absent_share"):
+            values["source"].get("rows", {}).pop(name, None)
         canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
         return sha256(canonical.encode()).hexdigest()
 

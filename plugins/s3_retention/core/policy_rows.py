@@ -20,7 +20,7 @@ from pydantic import (
 from s3_retention.core.durations import Duration
 from s3_retention.core.faults import Fault, FaultsError
 from s3_retention.core.policy_rules import check_text
-from s3_retention.core.policy_types import Flag, StrictModel, Text
+from s3_retention.core.policy_types import Flag, Share, StrictModel, Text
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -169,6 +169,11 @@ class Rows(StrictModel):
         description="A column (timestamptz) that is set while the object is being deleted, and no longer.",
     )
     references: tuple[RowReference, ...] = Field((), description="Other tables that keep an object alive.")
+    max_absent_share: Share | None = Field(
+        0.5,
+        description="A plan is refused when more than this share of at least 20 due objects is not there: their rows "
+        "would go, and the key may be read wrongly; null is no limit.",
+    )
     statement_timeout: Duration = Field(
         timedelta(minutes=1), description="How long one statement may take before the database is too slow."
     )

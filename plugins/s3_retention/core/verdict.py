@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from s3_retention.core.age import AgeRule, in_utc
+from s3_retention.core.age import DETACH_TIME_UNKNOWN, AgeRule, in_utc
 from s3_retention.core.selection import Selection
 from s3_retention.core.values import value
 
@@ -52,6 +52,15 @@ class Candidate:
     tenant: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RowFacts:
+    """What the rows of an object tell of it, for a policy of rows."""
+
+    detached_at: datetime | None
+    tenant: str | None = None
+
+
+NO_ROWS = RowFacts(None)
 # One value for each reason, made once: most objects of a listing get one of these.
 (
     NOT_SELECTED,
@@ -63,6 +72,7 @@ class Candidate:
     NOT_RECORDABLE,
     NO_GROUP,
     NO_TENANT,
+    NO_DETACH_TIME,
     NOT_DUE,
 ) = (
     Verdict(Action.KEEP, (reason,))
@@ -76,18 +86,22 @@ class Candidate:
         "key_not_recordable",
         "group_not_readable",
         "tenant_not_readable",
+        DETACH_TIME_UNKNOWN,
         "not_due",
     )
 )
 DUE = Verdict(Action.EXPIRE, ("due",))
-_KEEPS = {verdict.reasons[0]: verdict for verdict in (TOO_SMALL, TOO_LARGE, NO_DATE, NOT_PARSABLE, IN_FUTURE)}
+_KEEPS = {
+    verdict.reasons[0]: verdict
+    for verdict in (TOO_SMALL, TOO_LARGE, NO_DATE, NOT_PARSABLE, IN_FUTURE, NO_DETACH_TIME)
+}
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class Decider:
     """A policy made ready to decide millions of objects: compiled once, the models are not touched again."""
 
-    __slots__ = ("_age", "_bucket", "_group_by", "_selection", "_tenant_group")
+    __slots__ = ("_age", "_bucket", "_group_by", "_has_tenants", "_selection", "_tenant_group")
 
     def __init__(self, policy: RetentionPolicy) -> None:
         """Compile the policy's patterns."""
@@ -96,9 +110,10 @@ class Decider:
         self._age = AgeRule(policy.age, timezone=policy.timezone)
         self._group_by = policy.keep.group_by if policy.keep is not None else None
         self._tenant_group = policy.tenant.group if policy.tenant is not None else None
+        self._has_tenants = policy.tenant is not None
 
     def candidate(  # noqa: PLR0911 - one for each reason
-        self, facts: ObjectFacts, *, now: datetime | None = None
+        self, facts: ObjectFacts, *, now: datetime | None = None, rows: RowFacts = NO_ROWS
     ) -> Candidate | Verdict:
         """Return a candidate, due or not, or the verdict "keep" when it is not selected or cannot be decided.
 
@@ -122,12 +137,12 @@ class Decider:
             if group_key is None:
                 return NO_GROUP
         tenant = None
-        if self._tenant_group is not None:
-            tenant = match[self._tenant_group]
+        if self._has_tenants:
+            tenant = match[self._tenant_group] if self._tenant_group is not None else rows.tenant
             # An empty text names nobody either: the form of a redrive would take it for all tenants.
             if not tenant:
                 return NO_TENANT
-        period = self._age.period(facts)
+        period = self._age.period(facts, rows.detached_at)
         if isinstance(period, str):
             return _KEEPS[period]
         due_at = self._age.due_at(period.ends_at)
@@ -135,12 +150,12 @@ class Decider:
         in_future = due_at is None or (now is not None and begins_at > now)
         return IN_FUTURE if in_future else Candidate(facts, period.ends_at, due_at, group_key, tenant)
 
-    def verdict(self, facts: ObjectFacts, *, now: datetime) -> Verdict:
+    def verdict(self, facts: ObjectFacts, *, now: datetime, rows: RowFacts = NO_ROWS) -> Verdict:
         """Decide one object by itself, at ``now`` (aware): expire with ``due``, or keep with the reason.
 
         Keep rules are not asked: they need the whole group. What is from the future is kept.
         """
-        candidate = self.candidate(facts, now=now)
+        candidate = self.candidate(facts, now=now, rows=rows)
         if isinstance(candidate, Verdict):
             return candidate
         # Before, not at: as in an interval, whose end is not part of it.

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.s3.gateway import S3Gateway
-    from s3_retention.sources.s3_listing import CandidateSource
+    from s3_retention.sources.postgres_rows import PostgresRows
+    from s3_retention.sources.row_source import PlanSource
     from s3_retention.store.connection import Connection
 
 CONNECT_TIMEOUT_SECONDS = 10
@@ -28,13 +29,30 @@ def open_ledger() -> Iterator[Connection]:
 
     Raises ``SettingsError`` without the connection, ``LedgerUnavailableError`` or ``SchemaOutdatedError``.
     """
-    from psycopg.conninfo import make_conninfo
-
     from s3_retention.store.connection import connect
     from s3_retention.store.migrate import check_revision
 
-    conn_id = settings().ledger_conn_id
-    found = _get_connection(conn_id, "the ledger database")
+    with closing(connect(_read_conninfo(settings().ledger_conn_id, "the ledger database"))) as conn:
+        check_revision(conn)
+        yield conn
+
+
+def open_rows(policy: RetentionPolicy) -> PostgresRows:
+    """Open the database of the rows of a policy of rows. Raises ``SettingsError`` without its connection."""
+    from s3_retention.sources.postgres_rows import PostgresRows
+    from s3_retention.sources.rows_database import RowsDatabase
+
+    rows = policy.source.rows
+    if rows is None:
+        raise SettingsError(f"policy {policy.name}: source.type is not postgres_rows")
+    conninfo = _read_conninfo(rows.postgres_conn_id, f"the rows of policy {policy.name}")
+    return PostgresRows.of(RowsDatabase(conninfo, rows.postgres_conn_id, rows.statement_timeout), policy)
+
+
+def _read_conninfo(conn_id: str, purpose: str) -> str:
+    from psycopg.conninfo import make_conninfo
+
+    found = _get_connection(conn_id, purpose)
     # Only what libpq knows: an Airflow connection may carry extras for hooks.
     extras = {
         name: value for name, value in (found.extra_dejson or {}).items() if name in _LIBPQ_EXTRAS and value
@@ -46,12 +64,7 @@ def open_ledger() -> Iterator[Connection]:
         "password": found.password,
         "dbname": found.schema,
     }
-    conninfo = make_conninfo(
-        **_LIBPQ_DEFAULTS | {name: value for name, value in parts.items() if value} | extras
-    )
-    with closing(connect(conninfo)) as conn:
-        check_revision(conn)
-        yield conn
+    return make_conninfo(**_LIBPQ_DEFAULTS | {name: value for name, value in parts.items() if value} | extras)
 
 
 # A server that vanishes without a word is noticed in about a minute, not after the two hours of TCP's defaults.
@@ -119,15 +132,19 @@ def _open_gateway(conn_id: str, purpose: str, *, parallel: int) -> S3Gateway:
     return S3Gateway(client)
 
 
-def open_source(policy: RetentionPolicy, *, is_simulated: bool = False) -> CandidateSource:
+def open_source(policy: RetentionPolicy, *, is_simulated: bool = False) -> PlanSource:
     """Open where the candidates of a policy come from. Raises ``SettingsError`` without its connection.
 
     A simulation looks by ``source.simulate_aws_conn_id``, where that is set.
     """
+    from s3_retention.sources.row_source import RowSource
     from s3_retention.sources.s3_listing import S3Listing
 
     named = policy.source.simulate_aws_conn_id if is_simulated else None
-    return S3Listing(open_store(policy, conn_id=named), policy.source.bucket, policy.source.prefix)
+    store = open_store(policy, conn_id=named)
+    if policy.source.rows is not None:
+        return RowSource(open_rows(policy), store)
+    return S3Listing(store, policy.source.bucket, policy.source.prefix)
 
 
 def _get_connection(conn_id: str, purpose: str) -> Any:

@@ -16,6 +16,7 @@ TRIED_AGAIN: tuple[type[errors.S3RetentionError], ...] = (
     errors.LedgerUnavailableError,
     errors.LedgerConflictError,
     errors.ListingError,
+    errors.RowsUnavailableError,
     errors.UnfinishedError,
     errors.WatchError,
 )

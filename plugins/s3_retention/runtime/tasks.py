@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from s3_retention import errors
-from s3_retention.runtime.connections import open_ledger, open_source, open_store
+from s3_retention.runtime.connections import open_ledger, open_rows, open_source, open_store
 from s3_retention.runtime.context import failed_map_indexes, holder, triggered_at
 from s3_retention.runtime.environment import load_policy, max_map_length, settings
 from s3_retention.runtime.failing import airflow_errors
@@ -92,6 +92,7 @@ def delete_batch(batch: Mapping[str, int]) -> dict[str, Any]:
         try:
             policy = load_policy(batches.get_policy(conn, batch["batch_id"]))
             store = open_store(policy)
+            rows = open_rows(policy) if policy.source.rows is not None else None
         except (errors.PolicyError, errors.SettingsError) as error:
             # No object is to blame, so none goes to quarantine: the batch waits for the next run.
             delete.stop(
@@ -103,7 +104,7 @@ def delete_batch(batch: Mapping[str, int]) -> dict[str, Any]:
                 stopped_message=str(error),
             )
             raise
-        result = delete.run(conn, store, policy, batch["batch_id"], holder())
+        result = delete.run(conn, store, policy, batch["batch_id"], holder(), rows=rows)
         log.info(
             "batch was done before" if result.was_closed else "batch delivered",
             policy=policy.name,

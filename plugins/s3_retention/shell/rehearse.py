@@ -46,6 +46,11 @@ def simulate(
         found = load_policy(folder, policy, min_retention=floor)
     except PolicyError as error:
         fail(str(error), Exit.NOT_GOOD)
+    if found.source.rows is not None:
+        fail(
+            f"policy {policy} reads rows of a database by an Airflow connection: simulate it by its DAG",
+            Exit.NOT_GOOD,
+        )
     with open_ledger(conninfo, is_read_only=False) as conn:
         check_revision(conn)
         source = S3Listing(

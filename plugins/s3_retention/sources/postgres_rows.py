@@ -84,6 +84,12 @@ class PostgresRows:
                 "on a column, by which rows are locked (docs/deploy.md)"
             )
 
+    def read_clock(self) -> datetime:
+        """Read the clock of the database."""
+        with self.database.transaction(is_read_only=True) as conn:
+            now: datetime = next(conn.execute("SELECT clock_timestamp()"))[0]
+        return now
+
     def pages(self, *, are_all: bool = False, size: int = PAGE_SIZE) -> Iterator[list[OrphanRow]]:
         """Read the orphaned rows, or all, in the order of their ids: a page in a transaction of its own."""
         statements, after = self._known(), None

@@ -49,7 +49,8 @@ class RowsDatabase:
         Raises ``RowsUnavailableError`` where the database is away or too slow, ``RowsError`` for what it refuses.
         """
         with self._errors(), closing(self._connect()) as conn:
-            conn.read_only = is_read_only
+            if is_read_only:
+                conn.read_only = True
             with conn.transaction():
                 yield conn
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from s3_retention.core.outcome import Final, kept
 from s3_retention.core.policy_batch import Recheck
 from s3_retention.core.versions import OVER_KEPT
 from s3_retention.steps import decide_versions, probe
+from s3_retention.steps.attempt_rows import RowChecks
 from s3_retention.steps.decide_again import Delivery, decide_again
 from s3_retention.steps.retry import Attempted, delete_with_retries
 
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
 
     from s3_retention.core.command import DeleteCommand
     from s3_retention.core.objects import ObjectRef
+    from s3_retention.core.outcome import Outcome
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.s3.gateway import S3Gateway
     from s3_retention.s3.limits import RetryLimits
+    from s3_retention.sources.postgres_rows import PostgresRows
+    from s3_retention.store.row_entries import SettledRow
 
 _GONE = frozenset({Final.DELETED, Final.ALREADY_ABSENT})
 
@@ -34,6 +38,7 @@ class Attempt:
     attempted: list[Attempted]
     num_failed_by_class: Counter[str]
     condition: EtagCondition | None
+    rows: Sequence[SettledRow] = ()
 
 
 def run(
@@ -43,12 +48,31 @@ def run(
     limits: RetryLimits,
     condition: EtagCondition | None,
     found_out: Callable[[EtagCondition], object],
+    rows: PostgresRows | None = None,
 ) -> Attempt:
     """Decide again what must be, and delete the rest; where ``condition`` is None, the store is probed first.
 
-    ``found_out`` is told what that found as soon as it has: other deliveries need not wait for this one.
+    ``found_out`` is told what that found as soon as it has: other deliveries need not wait for this one. Of a policy of
+    ``rows``, these are checked before, and deleted after it.
     """
-    decided = decide_again(gateway, policy, delivery, limits)
+    if rows is None:
+        return _attempt(gateway, policy, delivery, limits, condition, found_out, {})
+    checks = RowChecks(rows, policy, delivery)
+    came = _attempt(gateway, policy, delivery, limits, condition, found_out, checks.check())
+    attempted, settled = checks.finish(came.attempted)
+    return replace(came, attempted=attempted, rows=settled)
+
+
+def _attempt(
+    gateway: S3Gateway,
+    policy: RetentionPolicy,
+    delivery: Delivery,
+    limits: RetryLimits,
+    condition: EtagCondition | None,
+    found_out: Callable[[EtagCondition], object],
+    by_rows: dict[bytes, Outcome],
+) -> Attempt:
+    decided = decide_again(gateway, policy, delivery, limits, by_rows)
     named = _undecided(delivery.commands, decided)
     versions = decide_versions.run(gateway, policy, named, delivery.now, limits)
     decided |= versions.outcomes

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from s3_retention.core.approval import over_limits
 from s3_retention.core.policy_parts import AgeFrom
 from s3_retention.errors import PlanRefusedError
-from s3_retention.store import plan_canary, plan_candidates, plan_keeps, plan_kept_keys, plan_tenants
+from s3_retention.store import (
+    plan_canary,
+    plan_candidates,
+    plan_keeps,
+    plan_kept_keys,
+    plan_rows,
+    plan_tenants,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -150,6 +157,8 @@ def store_commands(
         by_tenant=policy.tenant is not None,
         canary=canary,
     )
+    if policy.source.rows is not None:
+        plan_rows.store(conn, policy_version=policy.version, interval_id=interval_id, generation=generation)
 
 
 def chunk_size_of(policy: RetentionPolicy) -> int:

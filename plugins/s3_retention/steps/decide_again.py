@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 from s3_retention.core.objects import is_same_incarnation
 from s3_retention.core.outcome import Final, Outcome, kept
-from s3_retention.core.verdict import Action, Decider
+from s3_retention.core.verdict import NO_ROWS, Action, Decider, RowFacts
 from s3_retention.s3.recheck import Faults
 from s3_retention.steps.retry import look_with_retries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from s3_retention.core.command import DeleteCommand
     from s3_retention.core.objects import ObjectRef
+    from s3_retention.core.orphans import PlannedRows
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.s3.gateway import S3Gateway
     from s3_retention.s3.limits import RetryLimits
@@ -30,7 +31,7 @@ class Delivery:
     """Up to 1,000 unfinished commands with the keepers of their groups, at a time of the ledger's clock.
 
     They are all that is unfinished of one chunk; a redrive's are of none. ``held`` are the ids of those that a
-    legal hold is in force on.
+    legal hold is in force on. ``rows`` are those of each command, by its id, where its policy is one of rows.
     """
 
     commands: Sequence[DeleteCommand]
@@ -38,6 +39,7 @@ class Delivery:
     chunk_id: int | None
     now: datetime
     held: frozenset[bytes] = frozenset()
+    rows: dict[bytes, PlannedRows] | None = None
 
     @property
     def is_redrive(self) -> bool:
@@ -46,13 +48,18 @@ class Delivery:
 
 
 def decide_again(
-    gateway: S3Gateway, policy: RetentionPolicy, delivery: Delivery, limits: RetryLimits
+    gateway: S3Gateway,
+    policy: RetentionPolicy,
+    delivery: Delivery,
+    limits: RetryLimits,
+    by_rows: Mapping[bytes, Outcome],
 ) -> dict[bytes, Outcome]:
     """Give the outcome of every command that must not be deleted now, by command id.
 
     - Under a legal hold: ``kept``, and the next interval sees it again.
     - Planned under another version of the policy: ``kept``, and the next interval decides by today's rules.
     - A keeper of its group is gone: ``kept``, since the group may have shrunk. The store would not say: it fails.
+    - Its rows say so, in ``by_rows``; and what the plan could not see is looked at anew.
     - Redriven: looked at anew, and ``kept``, ``changed`` or ``already_absent`` where that is so.
 
     Where the store or the identity is at fault it is not asked 1,000 times: the rest of the delivery fails alike. One
@@ -69,10 +76,14 @@ def decide_again(
         if command.policy_version != policy.version:
             decided[command.command_id] = kept("policy_changed")
             continue
+        if command.command_id in by_rows:
+            decided[command.command_id] = by_rows[command.command_id]
+            continue
         outcome, is_looked_at = faults.of_all, False
         # Versions are decided with the whole history of their key (steps/decide_versions.py).
-        if outcome is None and delivery.is_redrive and command.ref.version_id is None:
-            outcome = _decide_redriven(gateway, decider, command, delivery.now, limits)
+        is_unseen = delivery.rows is not None and command.facts.etag is None
+        if outcome is None and (delivery.is_redrive or is_unseen) and command.ref.version_id is None:
+            outcome = _decide_redriven(gateway, decider, command, delivery, limits)
             is_looked_at = True
         if outcome is None and command.group_key is not None:
             group = (command.interval_id, command.generation, command.group_key)
@@ -100,12 +111,14 @@ def _check_keepers(gateway: S3Gateway, keepers: Sequence[ObjectRef], limits: Ret
 
 
 def _decide_redriven(
-    gateway: S3Gateway, decider: Decider, command: DeleteCommand, now: datetime, limits: RetryLimits
+    gateway: S3Gateway, decider: Decider, command: DeleteCommand, delivery: Delivery, limits: RetryLimits
 ) -> Outcome | None:
     found = look_with_retries(gateway, command.ref, limits)
     if isinstance(found, Outcome):
         return found
     if not is_same_incarnation(command.facts, found):
         return Outcome(Final.CHANGED)
-    verdict = decider.verdict(command.facts, now=now)
+    planned = (delivery.rows or {}).get(command.command_id)
+    rows = NO_ROWS if planned is None else RowFacts(planned.detached_at, command.tenant)
+    verdict = decider.verdict(command.facts, now=delivery.now, rows=rows)
     return None if verdict.action is Action.EXPIRE else kept(verdict.reasons[0])

@@ -19,7 +19,7 @@ from s3_retention.steps.in_flight import InFlight
 from s3_retention.steps.levers import LOOK_SECONDS, Levers
 from s3_retention.steps.target_store import TargetStore
 from s3_retention.steps.turns import takes_short_turns
-from s3_retention.store import batches, failed_attempts, failures, ledger_entries, quarantine
+from s3_retention.store import batches, failed_attempts, failures, ledger_entries, quarantine, row_entries
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from s3_retention.core.holder import Holder
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.s3.gateway import S3Gateway
+    from s3_retention.sources.postgres_rows import PostgresRows
     from s3_retention.steps.attempt import Attempt
     from s3_retention.steps.decide_again import Delivery
     from s3_retention.store.batches import ClaimedBatch
@@ -81,9 +82,11 @@ def run(
     holder: Holder,
     *,
     limits: RetryLimits | None = None,
+    rows: PostgresRows | None = None,
 ) -> DeleteResult:
     """Claim the batch, delete what is unfinished in it and still to be deleted, and settle every outcome.
 
+    ``rows`` are those of a policy of rows.
     The batch is stopped before its first delete when the policy is in mode simulate, or has other rules than
     its version was first used with. Raises ``ClaimLostError`` when another worker takes the batch meanwhile;
     nothing settled is lost then.
@@ -95,7 +98,7 @@ def run(
         return DeleteResult(batch_id, was_closed=True)
     delivered = Delivered(policy.limits.max_denied_share, stop=brake)
     if brake is None:
-        delivered = _deliver(conn, gateway, policy, batch, holder, limits or RetryLimits())
+        delivered = _deliver(conn, gateway, policy, batch, holder, limits or RetryLimits(), rows)
     stopped = delivered.stop
     with transaction(conn):
         if stopped is not None:
@@ -120,12 +123,13 @@ def _deliver(
     batch: ClaimedBatch,
     holder: Holder,
     limits: RetryLimits,
+    rows: PostgresRows | None,
 ) -> Delivered:
     """Keep up to ``batch.parallel`` requests in flight; settle each as it comes back, from this thread alone."""
     lease = policy.window.lease
     delivered = Delivered(policy.limits.max_denied_share)
     store = TargetStore.open(conn, gateway, policy)
-    feed = Feed(conn, batch, store.paced, policy.batch.rate, limits.clock)
+    feed = Feed(conn, batch, store.paced, policy.batch.rate, limits.clock, has_rows=rows is not None)
     limits = replace(limits, ending=Event())
     with (
         ThreadPoolExecutor(max_workers=policy.batch.parallel, thread_name_prefix="delete") as pool,
@@ -133,7 +137,7 @@ def _deliver(
     ):
         # Before the threads are waited for, whatever is raised: a worker whose claim is lost tries nothing again.
         leaving.callback(limits.ending.set)
-        in_flight = InFlight(gateway, policy, limits, store, feed, delivered, pool)
+        in_flight = InFlight(gateway, policy, limits, store, feed, delivered, pool, rows)
         levers = Levers(policy.name, feed, delivered, limits)
         heartbeat, beaten_at = lease.total_seconds() / HEARTBEATS_PER_LEASE, limits.clock()
         while True:
@@ -194,6 +198,8 @@ def _settle(
     ledger_entries.settle(conn, batch, final, chunk_id=delivery.chunk_id, lease=lease, is_whole=is_whole)
     if batch.kind == "redrive":
         quarantine.resolve(conn, batch_id=batch.batch_id, settled=final, holder=holder)
+    if came.rows:
+        row_entries.append(conn, batch, came.rows)
     if failed:
         failures.record(conn, batch.batch_id, failed)
     if came.num_failed_by_class:

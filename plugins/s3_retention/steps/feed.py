@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from s3_retention.steps.decide_again import Delivery, GroupOfPlan
-from s3_retention.store import chunks, legal_holds, quarantine, request_rates, watermarks
+from s3_retention.store import chunks, command_rows, legal_holds, quarantine, request_rates, watermarks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -20,13 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Feed:
-    """The deliveries of one batch. ``max_rate`` is the policy's own, in keys per second; ``clock`` is in seconds."""
+    """The deliveries of one batch. ``max_rate`` is the policy's own, in keys per second; ``clock`` is in seconds.
+
+    ``has_rows``: the policy is one of rows.
+    """
 
     conn: Connection
     batch: ClaimedBatch
     store: PacedStore
     max_rate: float | None
     clock: Callable[[], float]
+    has_rows: bool = False
     _upcoming: Delivery | None = None
     _holds: str | None = None
     _turn_at: float = 0.0
@@ -34,7 +38,7 @@ class Feed:
 
     def __post_init__(self) -> None:
         """Begin with the first delivery; nothing is loaded yet."""
-        self._todo = _deliveries(self.conn, self.batch)
+        self._todo = _deliveries(self.conn, self.batch, has_rows=self.has_rows)
 
     def load(self) -> Delivery | None:
         """Load the next delivery and reserve its turn, unless that is done; None where nothing is left."""
@@ -78,7 +82,7 @@ class Feed:
         return max(0.0, self._turn_at - self.clock())
 
 
-def _deliveries(conn: Connection, batch: ClaimedBatch) -> Iterator[Delivery]:
+def _deliveries(conn: Connection, batch: ClaimedBatch, *, has_rows: bool) -> Iterator[Delivery]:
     """Load what is unfinished, each request's worth in a short transaction of its own."""
     if batch.kind == "redrive":
         after_id = 0
@@ -87,14 +91,16 @@ def _deliveries(conn: Connection, batch: ClaimedBatch) -> Iterator[Delivery]:
             if not commands:
                 return
             after_id = max(command.quarantine_id or 0 for command in commands)
-            yield load_delivery(conn, commands, chunk_id=None)
+            yield load_delivery(conn, commands, chunk_id=None, has_rows=has_rows)
     for chunk_id in chunks.list_open(conn, batch_id=batch.batch_id):
         commands = chunks.list_unfinished(conn, chunk_id=chunk_id, fence=batch.fence)
         if commands:
-            yield load_delivery(conn, commands, chunk_id=chunk_id)
+            yield load_delivery(conn, commands, chunk_id=chunk_id, has_rows=has_rows)
 
 
-def load_delivery(conn: Connection, commands: Sequence[DeleteCommand], *, chunk_id: int | None) -> Delivery:
+def load_delivery(
+    conn: Connection, commands: Sequence[DeleteCommand], *, chunk_id: int | None, has_rows: bool = False
+) -> Delivery:
     """Load what the second decision needs from the ledger."""
     wanted: dict[tuple[int, int], set[str]] = {}
     for command in commands:
@@ -106,4 +112,5 @@ def load_delivery(conn: Connection, commands: Sequence[DeleteCommand], *, chunk_
             conn, interval_id=interval_id, generation=generation, group_keys=group_keys
         )
         keepers |= {(interval_id, generation, key): refs for key, refs in found.items()}
-    return Delivery(commands, keepers, chunk_id, watermarks.read_clock(conn))
+    rows = command_rows.list_of(conn, commands) if has_rows else None
+    return Delivery(commands, keepers, chunk_id, watermarks.read_clock(conn), rows=rows)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.s3.gateway import S3Gateway
     from s3_retention.s3.limits import RetryLimits
+    from s3_retention.sources.postgres_rows import PostgresRows
     from s3_retention.steps.attempt import Attempt
     from s3_retention.steps.breaker import Delivered
     from s3_retention.steps.decide_again import Delivery
@@ -35,6 +36,7 @@ class InFlight:
     feed: Feed
     delivered: Delivered
     pool: ThreadPoolExecutor
+    rows: PostgresRows | None = None
     sent: dict[Future[Attempt], Delivery] = field(default_factory=dict)
     _found_out: Future[EtagCondition] = field(default_factory=Future)
 
@@ -48,7 +50,14 @@ class InFlight:
         if self.delivered.is_ending or not self._has_room or (delivery := self.feed.take()) is None:
             return False
         sent = self.pool.submit(
-            attempt.run, self.gateway, self.policy, delivery, self.limits, self.condition, self._find_out
+            attempt.run,
+            self.gateway,
+            self.policy,
+            delivery,
+            self.limits,
+            self.condition,
+            self._find_out,
+            self.rows,
         )
         self.sent[sent] = delivery
         return True

@@ -10,7 +10,9 @@ from s3_retention.core.verdict import Decider
 from s3_retention.core.versions import VersionDecider
 from s3_retention.errors import PlanRefusedError
 from s3_retention.sources.read_ahead import read_ahead
+from s3_retention.sources.row_source import RowSource
 from s3_retention.sources.s3_listing import VersionSource
+from s3_retention.steps.judge_rows import judged_orphans
 from s3_retention.store import plan_kept_keys
 from s3_retention.store.connection import transaction
 
@@ -20,18 +22,23 @@ if TYPE_CHECKING:
 
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.core.verdict import Candidate, Verdict
+    from s3_retention.sources.row_source import PlanSource
     from s3_retention.sources.s3_listing import CandidateSource
     from s3_retention.store.connection import Connection
 
 
 def judged_pages(
-    conn: Connection, source: CandidateSource, policy: RetentionPolicy, now: datetime
+    conn: Connection, source: PlanSource, policy: RetentionPolicy, now: datetime
 ) -> Iterator[list[Candidate | Verdict]]:
     """Judge every object, or every version where the policy names versions.
 
-    Where a keep rule goes with named versions, the objects that it ranks are taken down besides.
+    Of a source of rows, every object that an orphaned row names. Where a keep rule goes with named versions, the
+    objects that it ranks are taken down besides.
     Raises ``StoreError`` when the source is not complete, ``PlanRefusedError`` when it has no versions to name.
     """
+    if isinstance(source, RowSource):
+        yield from judged_orphans(conn, source, policy, now)
+        return
     if policy.versions is Versions.CURRENT:
         candidate = Decider(policy).candidate
         for page in read_ahead(source.pages()):

@@ -22,7 +22,7 @@ from s3_retention.store.connection import transaction
 if TYPE_CHECKING:
     from s3_retention.core.holder import Holder
     from s3_retention.core.policy import RetentionPolicy
-    from s3_retention.sources.s3_listing import CandidateSource
+    from s3_retention.sources.row_source import PlanSource
     from s3_retention.steps.scan import Scan
     from s3_retention.store.connection import Connection
 
@@ -36,7 +36,7 @@ MAX_SLICES = 100
 @takes_short_turns()
 def run(
     conn: Connection,
-    source: CandidateSource,
+    source: PlanSource,
     policy: RetentionPolicy,
     interval_id: int,
     holder: Holder,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from s3_retention.core.holder import Holder
     from s3_retention.core.interval import ClaimedInterval, Interval
     from s3_retention.core.policy import RetentionPolicy
-    from s3_retention.sources.s3_listing import CandidateSource
+    from s3_retention.sources.row_source import PlanSource
     from s3_retention.steps.scan import Scan
     from s3_retention.store.connection import Connection
 
@@ -34,7 +34,7 @@ def find_policy_name(conn: Connection, interval_key: str) -> str:
 
 def run(
     conn: Connection,
-    source: CandidateSource,
+    source: PlanSource,
     policy: RetentionPolicy,
     interval_key: str,
     holder: Holder,
@@ -74,7 +74,7 @@ def run(
         return replace(_planned(conn, interval_id, generation), batches=dealt)
 
 
-def look(conn: Connection, source: CandidateSource, policy: RetentionPolicy, interval_key: str) -> PlanResult:
+def look(conn: Connection, source: PlanSource, policy: RetentionPolicy, interval_key: str) -> PlanResult:
     """Decide everything as a replay of the interval would at this moment, and store nothing.
 
     Raises what ``run`` raises, but for what another replay has.

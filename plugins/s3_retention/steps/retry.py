@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from s3_retention.core.outcome import Outcome
     from s3_retention.s3.gateway import S3Gateway
     from s3_retention.s3.limits import RetryLimits
+    from s3_retention.sources.row_source import Looker
 
 Attempted = tuple["DeleteCommand", "Outcome", int]
 """A command, what became of it, and its number of attempts so far."""
@@ -33,7 +34,7 @@ class Attempts:
     num_failed_by_class: Counter[str] = field(default_factory=Counter)
 
 
-def look_with_retries(gateway: S3Gateway, ref: ObjectRef, limits: RetryLimits) -> ObjectFacts | Outcome:
+def look_with_retries(gateway: Looker, ref: ObjectRef, limits: RetryLimits) -> ObjectFacts | Outcome:
     """Look at one object; where the store does not say for now, it is asked again."""
     found: ObjectFacts | Outcome = limits.retrying(lambda found: getattr(found, "is_retried", False))(
         gateway.look, ref

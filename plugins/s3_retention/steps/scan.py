@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from s3_retention.core.interval import Interval
     from s3_retention.core.policy import RetentionPolicy
-    from s3_retention.sources.s3_listing import CandidateSource
+    from s3_retention.sources.row_source import PlanSource
     from s3_retention.store.connection import Connection
 
 MAX_CLOCK_SKEW = timedelta(minutes=5)
@@ -56,9 +56,7 @@ class Order:
             self.last = keys[-1]
 
 
-def run(
-    conn: Connection, source: CandidateSource, policy: RetentionPolicy, heartbeat: Callable[[], None]
-) -> Scan:
+def run(conn: Connection, source: PlanSource, policy: RetentionPolicy, heartbeat: Callable[[], None]) -> Scan:
     """Stream the source into this session's table of candidates.
 
     ``heartbeat`` is called for each page, in its transaction. Raises ``StoreError`` when the scan is not complete,
@@ -108,5 +106,6 @@ def _refuse_skew(policy: RetentionPolicy, store_now: datetime | None, ledger_now
     if store_now is not None and abs(store_now - ledger_now) > MAX_CLOCK_SKEW:
         raise PlanRefusedError(
             f"policy {policy.name}: the clock of the ledger database says {ledger_now:%Y-%m-%d %H:%M:%S} UTC and "
-            f"that of the store {store_now:%Y-%m-%d %H:%M:%S} UTC; nothing was planned: set the clock that is wrong"
+            f"that of the {'store' if policy.source.rows is None else 'database of the rows'} "
+            f"{store_now:%Y-%m-%d %H:%M:%S} UTC; nothing was planned: set the clock that is wrong"
         )

@@ -16,7 +16,7 @@ from s3_retention.store.connection import transaction
 if TYPE_CHECKING:
     from s3_retention.core.holder import Holder
     from s3_retention.core.policy import RetentionPolicy
-    from s3_retention.sources.s3_listing import CandidateSource
+    from s3_retention.sources.row_source import PlanSource
     from s3_retention.steps.decide import PlanResult
     from s3_retention.store.connection import Connection
     from s3_retention.store.statements import Row
@@ -27,7 +27,7 @@ MAX_PREFIXES, MAX_TENANTS, MAX_SAMPLE = 20, 20, 10
 @collects_rarely()
 @takes_short_turns()
 def run(
-    conn: Connection, source: CandidateSource, policy: RetentionPolicy, holder: Holder
+    conn: Connection, source: PlanSource, policy: RetentionPolicy, holder: Holder
 ) -> tuple[PlanResult, Simulation]:
     """Scan and decide by the code of an enforced run, and write down what it would delete.
 

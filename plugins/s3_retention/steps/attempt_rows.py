@@ -1,0 +1,153 @@
+"""The two transactions round the delete of objects that orphaned rows name: a check before it, the rows after it.
+
+Neither is open while the store is asked. What may happen between the two, and what closes that window, stands in
+docs/guarantees.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from s3_retention.core.orphans import decide_rows, malformed, read_ref
+from s3_retention.core.outcome import DATABASE_UNAVAILABLE, FailureClass, Final, Outcome, kept
+from s3_retention.errors import RowsError, RowsUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from s3_retention.core.command import DeleteCommand
+    from s3_retention.core.orphans import FoundRow, PlannedRows
+    from s3_retention.core.policy import RetentionPolicy
+    from s3_retention.sources.postgres_rows import PostgresRows
+    from s3_retention.steps.decide_again import Delivery
+    from s3_retention.steps.retry import Attempted
+    from s3_retention.store.row_entries import SettledRow
+
+NO_ROWS = "rows_unknown"
+"""The command has no rows on record: under another source, its policy has another version, too."""
+REFUSED = "DatabaseRefused"
+_GONE = frozenset({Final.DELETED, Final.ALREADY_ABSENT})
+_MAYBE_GONE = frozenset({FailureClass.UNKNOWN, FailureClass.TRANSIENT})
+
+
+@dataclass(slots=True)
+class RowChecks:
+    """The rows of one delivery: what they decide, and after the delete what became of them."""
+
+    rows: PostgresRows
+    policy: RetentionPolicy
+    delivery: Delivery
+    decided: dict[bytes, Outcome] = field(default_factory=dict)
+
+    def check(self) -> dict[bytes, Outcome]:
+        """Give the outcome of every command that must not go on, by the rows of this moment; by command id.
+
+        Where the database is at fault, no object is: the batch stops.
+        """
+        asked = [
+            command
+            for command in self.delivery.commands
+            if command.command_id not in self.delivery.held and command.policy_version == self.policy.version
+        ]
+        planned = self._planned(asked)
+        self.decided = {
+            command.command_id: kept(NO_ROWS) for command in asked if command.command_id not in planned
+        }
+        if planned:
+            try:
+                self.rows.check(
+                    row_ids=[row_id for one in planned.values() for row_id in one.row_ids],
+                    names=[one.named for one in planned.values()],
+                    decide=lambda found, referenced: self._decide(planned, found, referenced),
+                )
+            except RowsError as error:
+                self.decided |= dict.fromkeys(planned, fault_of(error))
+        return self.decided
+
+    def finish(self, attempted: Sequence[Attempted]) -> tuple[list[Attempted], list[SettledRow]]:
+        """Delete the rows whose objects are gone, and take back the marks of those whose objects stay.
+
+        Gives the attempts, of which none is final whose rows could not be dealt with, and what became of each row.
+        """
+        try:
+            # First those that stay: where the database is away, nothing of a person's is held up for longer.
+            self.rows.unmark(list(self._row_ids(one for one in attempted if _stays(one[1]))))
+            return list(attempted), self._delete([one for one in attempted if one[1].kind in _GONE])
+        except RowsError as error:
+            fault = fault_of(error)
+            return [(command, fault, num + 1) for command, _, num in attempted], []
+
+    def _delete(self, gone: Sequence[Attempted]) -> list[SettledRow]:
+        planned = self._planned(command for command, _, _ in gone)
+        if not planned:
+            return []
+        deleted, left = self.rows.delete(
+            row_ids=[row_id for one in planned.values() for row_id in one.row_ids],
+            detached_ats=[at for one in planned.values() for at in one.detached_ats],
+        )
+        return [
+            (
+                command,
+                row_id,
+                "deleted" if row_id in deleted else "left" if row_id in left else "already_absent",
+            )
+            for command, _, _ in gone
+            if command.command_id in planned
+            for row_id in planned[command.command_id].row_ids
+        ]
+
+    def _planned(self, commands: Iterable[DeleteCommand]) -> dict[bytes, PlannedRows]:
+        known = self.delivery.rows or {}
+        return {
+            command.command_id: known[command.command_id]
+            for command in commands
+            if command.command_id in known
+        }
+
+    def _row_ids(self, attempted: Iterable[Attempted]) -> Iterable[str]:
+        for one in self._planned(command for command, _, _ in attempted).values():
+            yield from one.row_ids
+
+    def _decide(
+        self, planned: dict[bytes, PlannedRows], found: Sequence[FoundRow], referenced: AbstractSet[str]
+    ) -> list[str]:
+        """Decide each command by its rows; give the ids of the rows whose delete goes on."""
+        source = self.policy.source
+        assert source.rows is not None  # noqa: S101 - rows have been read
+        by_id = {row.row_id: row for row in found}
+        by_name: dict[str | None, list[FoundRow]] = {}
+        for row in found:
+            by_name.setdefault(row.named, []).append(row)
+        going: list[str] = []
+        for command_id, one in planned.items():
+            own = [by_id[row_id] for row_id in one.row_ids if row_id in by_id]
+            others = [row for row in by_name.get(one.named, ()) if row.row_id not in one.row_ids]
+            outcome = decide_rows(
+                one,
+                [*own, *others],
+                referenced,
+                retain=self.policy.age.retain,
+                now=self.delivery.now,
+                has_detach_time=source.rows.detached_at is not None,
+            )
+            ref = read_ref(source.rows.key, one.named, source.bucket)
+            if outcome is None and isinstance(ref, str):
+                outcome = malformed(source.rows.key, one, ref)
+            if outcome is None:
+                going += [row.row_id for row in own]
+            else:
+                self.decided[command_id] = outcome
+        return going
+
+
+def fault_of(error: RowsError) -> Outcome:
+    """Make the outcome of a database at fault: it stops the batch, and is tried again where that may help."""
+    code = DATABASE_UNAVAILABLE if isinstance(error, RowsUnavailableError) else REFUSED
+    return Outcome(FailureClass.CONFIG, code=code, message=str(error), whole_request=True)
+
+
+def _stays(outcome: Outcome) -> bool:
+    """Say whether the object is there for certain: of what the store did not answer, the mark stays."""
+    return outcome.kind not in _GONE and outcome.kind not in _MAYBE_GONE
