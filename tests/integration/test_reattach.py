@@ -1,0 +1,267 @@
+"""A row that gets its parent back while its object is being deleted: every place where that can happen, by name."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from s3_retention.errors import ClaimLostError
+from s3_retention.sources.postgres_rows import PostgresRows
+from s3_retention.store.connection import connect
+from s3_retention.store.queries import sql_dir
+from sandbox.process import wait_until
+from tests.app_database import AppDatabase, orphans_of
+from tests.integration.test_orphaned_rows import RULES, row_outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sandbox.ledger import Ledger
+    from sandbox.postgres import Postgres
+    from tests.factories import World
+
+_numbers = itertools.count(1)
+ROUNDS = 50 if os.environ.get("S3_RETENTION_TEST_LONG") else 1
+TRIGGERS = """
+CREATE TRIGGER attachments_note_detach BEFORE INSERT OR UPDATE ON mail.attachments
+FOR EACH ROW EXECUTE FUNCTION s3_retention_rows.note_detach('email_id', 'orphaned_at');
+CREATE TRIGGER attachments_refuse_change BEFORE UPDATE ON mail.attachments
+FOR EACH ROW EXECUTE FUNCTION s3_retention_rows.refuse_change('deleting_at');
+CREATE TRIGGER attachments_refuse_twin BEFORE INSERT ON mail.attachments
+FOR EACH ROW EXECUTE FUNCTION s3_retention_rows.refuse_reference(
+    'sfs_key', 'mail.attachments', 'sfs_key', 'deleting_at'
+);
+CREATE TRIGGER drafts_refuse_reference BEFORE INSERT OR UPDATE ON mail.drafts
+FOR EACH ROW EXECUTE FUNCTION s3_retention_rows.refuse_reference(
+    'sfs_key', 'mail.attachments', 'sfs_key', 'deleting_at'
+);
+"""
+STEPS = ("before the check", "during the check", "after the check", "after the object", "after the row")
+"""Where a row is attached again: round the first transaction, the store's delete, and the second transaction."""
+WINDOW = ("after the check", "after the object")
+"""Between the two transactions: what only a soft delete with its trigger closes."""
+
+
+@dataclass(slots=True)
+class Hooked(PostgresRows):
+    """Rows at whose steps something else happens."""
+
+    at: Callable[[str], object] = lambda _: None
+
+    def check(self, **arguments: Any) -> None:
+        self.at("before the check")
+        PostgresRows.check(self, **arguments)
+        self.at("after the check")
+
+    def delete(self, **arguments: Any) -> tuple[set[str], set[str]]:
+        self.at("after the object")
+        done = PostgresRows.delete(self, **arguments)
+        self.at("after the row")
+        return done
+
+
+@pytest.fixture
+def app(postgres_server: Postgres) -> Iterator[AppDatabase]:
+    made = AppDatabase.create(postgres_server, f"reattach_{next(_numbers)}")
+    yield made
+    made.drop()
+
+
+@pytest.fixture(params=["plain", "soft delete with triggers"])
+def guarded(request: pytest.FixtureRequest, world: World, app: AppDatabase) -> World:
+    """The world under a policy of the orphans, with or without what closes the window."""
+    is_closed = request.param != "plain"
+    if is_closed:
+        app.run((sql_dir() / "optional" / "orphaned_rows.sql").read_text(encoding="utf-8"))
+        app.run(TRIGGERS)
+        app.run("GRANT USAGE ON SCHEMA s3_retention_rows TO retention_rows")
+    orphaned = world.under(
+        **RULES,
+        source=orphans_of(
+            world.bucket,
+            soft_delete="deleting_at" if is_closed else None,
+            references=[{"table": "mail.drafts", "column": "sfs_key"}],
+        ),
+    )
+    return replace(orphaned, orphans=app.rows(orphaned.policy))
+
+
+def hooked(world: World, step: str, action: Callable[[], object]) -> World:
+    """The world in which something happens at a step, once."""
+    left = [step]
+
+    def at(here: str) -> None:
+        if left and here == left[0]:
+            left.clear()
+            action()
+
+    plain = world.orphans
+    assert plain is not None
+    return replace(world, orphans=Hooked(plain.database, plain.rows, plain.tenant_column, at))
+
+
+def is_closed(world: World) -> bool:
+    return world.policy.source.rows is not None and world.policy.source.rows.soft_delete is not None
+
+
+def attach_while_it_waits(app: AppDatabase, row: int) -> Callable[[], object]:
+    """Attach a row in a transaction that ends only when somebody waits for it."""
+
+    def begin() -> None:
+        other = app.connect()
+        other.autocommit = False
+        (email,) = next(other.execute("INSERT INTO mail.emails DEFAULT VALUES RETURNING id"))
+        other.execute(
+            "UPDATE mail.attachments SET email_id = %s, orphaned_at = NULL WHERE id = %s", [email, row]
+        )
+
+        def end() -> None:
+            waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = %s"
+            wait_until(
+                lambda: bool(app.run(waiting, app.database)), what="somebody who waits", parts=[], timeout=30
+            )
+            other.commit()
+            other.close()
+
+        Thread(target=end).start()
+
+    return begin
+
+
+@pytest.mark.parametrize("_number", range(ROUNDS))
+@pytest.mark.parametrize("step", STEPS)
+def test_a_row_that_is_attached_again_keeps_its_object_but_in_the_window_that_is_told(
+    guarded: World, app: AppDatabase, step: str, _number: int
+) -> None:
+    guarded.put("sfs/a")
+    (row,) = app.add("sfs/a")
+    app.add("sfs/else", age=None)
+    (batch,) = guarded.planned().batches
+    refused = []
+
+    def attach() -> None:
+        try:
+            app.attach(row)
+        except psycopg.errors.ObjectInUse as error:
+            refused.append(error)
+
+    action = attach_while_it_waits(app, row) if step == "during the check" else attach
+    where = "before the check" if step == "during the check" else step
+    hooked(guarded, where, action).delete(batch)
+    guarded.sweep()
+    assert guarded.report().is_balanced
+    is_attached = bool(app.run("SELECT 1 FROM mail.attachments WHERE id = %s AND email_id IS NOT NULL", row))
+    is_there = guarded.keys() == {"sfs/a"}
+    if step in WINDOW and not is_closed(guarded):
+        assert (is_attached, is_there) == (True, False)
+        assert row_outcomes(guarded) == {str(row): "left"}, "what is lost is told"
+        return
+    assert is_there == is_attached, "a file that is referenced is never deleted"
+    assert bool(refused) == (step in WINDOW)
+    assert guarded.outcomes()["sfs/a"] == ("kept:attached" if is_attached else "deleted")
+
+
+@pytest.mark.parametrize("_number", range(ROUNDS))
+@pytest.mark.parametrize("step", ["before the check", "after the check", "after the object", "after the row"])
+def test_two_workers_of_one_batch_never_delete_a_file_that_is_referenced_behind_a_trigger(
+    guarded: World, app: AppDatabase, ledger: Ledger, step: str, _number: int
+) -> None:
+    guarded.put("sfs/a", "sfs/b")
+    first, second = app.add("sfs/a", "sfs/b")
+    app.add("sfs/else", age=None)
+    (batch,) = guarded.planned().batches
+
+    def other_worker_and_attach() -> None:
+        with closing(connect(ledger.writer_conninfo)) as conn:
+            replace(guarded, conn=conn).delete(batch, try_number=2)
+        for row in (first, second):
+            with suppress(psycopg.errors.ObjectInUse):
+                app.attach(row)
+
+    with suppress(ClaimLostError):
+        hooked(guarded, step, other_worker_and_attach).delete(batch)
+    guarded.sweep()
+    assert guarded.report().is_balanced
+    assert not guarded.keys(), "the second worker was first"
+    assert set(app.left().values()) == {"sfs/else"}
+    assert set(row_outcomes(guarded).values()) == {"already_absent" if step == "after the row" else "deleted"}
+
+
+@pytest.mark.parametrize("_number", range(ROUNDS))
+@pytest.mark.parametrize("step", STEPS[:1])
+def test_a_row_that_is_attached_and_detached_again_waits_for_its_age_once_more(
+    guarded: World, app: AppDatabase, step: str, _number: int
+) -> None:
+    guarded.put("sfs/a")
+    (row,) = app.add("sfs/a")
+    app.add("sfs/else", age=None)
+    (batch,) = guarded.planned().batches
+
+    def there_and_back() -> None:
+        app.attach(row)
+        app.run("UPDATE mail.attachments SET email_id = NULL, orphaned_at = now() WHERE id = %s", row)
+
+    hooked(guarded, step, there_and_back).delete(batch)
+    assert guarded.report().is_balanced
+    assert guarded.outcomes() == {"sfs/a": "kept:not_due"}
+    assert guarded.keys() == {"sfs/a"}
+    assert app.run("SELECT deleting_at FROM mail.attachments WHERE id = %s", row) == [(None,)]
+
+
+def test_a_row_that_is_attached_and_detached_long_ago_again_is_another_incarnation(
+    guarded: World, app: AppDatabase
+) -> None:
+    guarded.put("sfs/a")
+    (row,) = app.add("sfs/a")
+    app.add("sfs/else", age=None)
+    (batch,) = guarded.planned().batches
+    app.attach(row)
+    app.run("ALTER TABLE mail.attachments DISABLE TRIGGER USER")
+    app.detach(row)
+    guarded.delete(batch)
+    guarded.report()
+    assert guarded.outcomes() == {"sfs/a": "changed"}
+    assert guarded.clean("run-2").num_by_outcome == {"deleted": 1}
+    assert row not in app.left()
+
+
+def test_a_new_row_or_draft_of_an_object_that_is_being_deleted_is_refused(
+    guarded: World, app: AppDatabase
+) -> None:
+    guarded.put("sfs/a")
+    app.add("sfs/a")
+    app.add("sfs/else", age=None)
+    (batch,) = guarded.planned().batches
+    taken: list[str] = []
+
+    def refer() -> None:
+        for statement in (
+            "INSERT INTO mail.drafts (sfs_key) VALUES ('sfs/a')",
+            "INSERT INTO mail.attachments (sfs_key, email_id) VALUES ('sfs/a', (SELECT min(id) FROM mail.emails))",
+        ):
+            with suppress(psycopg.errors.ObjectInUse):
+                app.run(statement)
+                taken.append(statement)
+
+    hooked(guarded, "after the check", refer).delete(batch)
+    assert guarded.report().is_balanced
+    assert len(taken) == (0 if is_closed(guarded) else 2)
+    assert not guarded.keys()
+
+
+def test_a_draft_that_comes_before_the_check_keeps_the_object(guarded: World, app: AppDatabase) -> None:
+    guarded.put("sfs/a")
+    app.add("sfs/a")
+    app.add("sfs/else", age=None)
+    (batch,) = guarded.planned().batches
+    app.run("INSERT INTO mail.drafts (sfs_key) VALUES ('sfs/a')")
+    guarded.delete(batch)
+    assert guarded.outcomes() == {"sfs/a": "kept:referenced"}
+    assert guarded.keys() == {"sfs/a"}
