@@ -67,13 +67,13 @@ lint: $(INSTALLED) ## Run ruff, mypy, import-linter and sqlfluff
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@PYTHONPATH=plugins:. $(BIN)/lint-imports
-	@$(BIN)/sqlfluff lint --processes 2 --disable-progress-bar include/sql/migrations include/sql/queries
+	@$(BIN)/sqlfluff lint --processes 2 --disable-progress-bar include/sql/migrations include/sql/queries include/sql/optional
 
 .PHONY: format
 format: $(INSTALLED) ## Format Python and SQL
 	@$(BIN)/ruff check --fix --exit-zero .
 	@$(BIN)/ruff format .
-	@$(BIN)/sqlfluff fix --processes 2 --disable-progress-bar include/sql/migrations include/sql/queries
+	@$(BIN)/sqlfluff fix --processes 2 --disable-progress-bar include/sql/migrations include/sql/queries include/sql/optional
 
 .PHONY: snapshot
 snapshot: $(INSTALLED) ## Write include/sql/schema.sql, include/policies/policy.schema.json and the tables of docs/stores.md anew

@@ -369,12 +369,14 @@ CREATE TABLE s3_retention.quarantine (
     resolution text,
     resolved_at timestamp with time zone,
     superseded_by bytea,
+    supersedes bytea,
     CONSTRAINT quarantine_check CHECK (((resolution IS NULL) = (resolved_at IS NULL))),
     CONSTRAINT quarantine_command_id_check CHECK ((length(command_id) = 32)),
     CONSTRAINT quarantine_num_attempts_check CHECK ((num_attempts >= 0)),
     CONSTRAINT quarantine_operation_id_check CHECK ((length(operation_id) = 32)),
     CONSTRAINT quarantine_resolution_check CHECK ((resolution = ANY (ARRAY['deleted'::text, 'already_absent'::text, 'changed'::text, 'kept'::text, 'waived'::text]))),
-    CONSTRAINT quarantine_superseded_by_check CHECK ((length(superseded_by) = 32))
+    CONSTRAINT quarantine_superseded_by_check CHECK ((length(superseded_by) = 32)),
+    CONSTRAINT quarantine_supersedes_check CHECK ((length(supersedes) = 32))
 );
 
 COMMENT ON TABLE s3_retention.quarantine IS 'Commands that could not be ended, each with its cause and all that a redrive needs. Open until resolved.';
@@ -386,6 +388,8 @@ COMMENT ON COLUMN s3_retention.quarantine.redrive_batch_id IS 'The batch that ho
 COMMENT ON COLUMN s3_retention.quarantine.resolution IS 'How it ended; waived: a person closed it undeleted, and its ledger entry is kept with that reason.';
 
 COMMENT ON COLUMN s3_retention.quarantine.superseded_by IS 'The command that was planned in its place, by which the row was closed.';
+
+COMMENT ON COLUMN s3_retention.quarantine.supersedes IS 'The command in whose place a redrive has made this one, since its row was corrected; no plan holds it.';
 
 CREATE TABLE s3_retention.quarantine_events (
     event_id bigint NOT NULL,
@@ -605,13 +609,13 @@ CREATE VIEW s3_retention.balance AS
     intervals.interval_key,
     intervals.policy,
     intervals.state,
-    planned.num_discovered,
+    (planned.num_discovered + parked.num_superseding) AS num_discovered,
     ledger.num_deleted,
     ledger.num_already_absent,
     ledger.num_changed,
     ledger.num_kept,
     parked.num_quarantined,
-    ((planned.num_discovered - ledger.num_settled) - parked.num_quarantined) AS num_pending
+    (((planned.num_discovered + parked.num_superseding) - ledger.num_settled) - parked.num_quarantined) AS num_pending
    FROM (((s3_retention.intervals
      CROSS JOIN LATERAL ( SELECT COALESCE(sum(chunks.num_commands), (0)::bigint) AS num_discovered
            FROM s3_retention.chunks
@@ -623,9 +627,10 @@ CREATE VIEW s3_retention.balance AS
             count(*) FILTER (WHERE (entry.outcome = 'kept'::text)) AS num_kept
            FROM s3_retention.ledger_entries entry
           WHERE (entry.interval_id = intervals.interval_id)) ledger)
-     CROSS JOIN LATERAL ( SELECT count(*) AS num_quarantined
+     CROSS JOIN LATERAL ( SELECT count(*) FILTER (WHERE (quarantine.resolved_at IS NULL)) AS num_quarantined,
+            count(quarantine.supersedes) AS num_superseding
            FROM s3_retention.quarantine
-          WHERE ((quarantine.interval_id = intervals.interval_id) AND (quarantine.resolved_at IS NULL))) parked);
+          WHERE (quarantine.interval_id = intervals.interval_id)) parked);
 
 COMMENT ON VIEW s3_retention.balance IS 'Per interval: discovered = deleted + already_absent + changed + kept + quarantined + pending.';
 
@@ -797,6 +802,22 @@ COMMENT ON COLUMN s3_retention.command_outcomes.reason IS 'Why it was kept; of w
 
 COMMENT ON COLUMN s3_retention.command_outcomes.settled_at IS 'When it came to its end; NULL while it has none.';
 
+CREATE TABLE s3_retention.command_rows (
+    interval_id bigint NOT NULL,
+    generation integer NOT NULL,
+    command_id bytea NOT NULL,
+    named text NOT NULL COLLATE pg_catalog."C",
+    row_ids text[] NOT NULL,
+    detached_ats timestamp with time zone[] NOT NULL,
+    CONSTRAINT command_rows_check CHECK ((cardinality(detached_ats) = cardinality(row_ids))),
+    CONSTRAINT command_rows_command_id_check CHECK ((length(command_id) = 32)),
+    CONSTRAINT command_rows_row_ids_check CHECK ((cardinality(row_ids) >= 1))
+);
+
+COMMENT ON TABLE s3_retention.command_rows IS 'Per command of a policy of rows, all orphaned rows of its object as the plan saw them. Append-only.';
+
+COMMENT ON COLUMN s3_retention.command_rows.named IS 'What the key columns of the rows said.';
+
 CREATE VIEW s3_retention.deleted_objects AS
  SELECT entry.settled_at AS deleted_at,
     intervals.policy,
@@ -958,6 +979,15 @@ COMMENT ON COLUMN s3_retention.missed_intervals.due_at IS 'run_after of the tick
 
 COMMENT ON COLUMN s3_retention.missed_intervals.resolved_at IS 'When a later run had covered its time, or it had run late after all.';
 
+CREATE TABLE s3_retention.orphan_sightings (
+    policy text NOT NULL,
+    row_id text NOT NULL,
+    named text NOT NULL COLLATE pg_catalog."C",
+    first_seen_at timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE s3_retention.orphan_sightings IS 'Since when each scan of a policy has seen a row orphaned, where its table does not tell.';
+
 CREATE TABLE s3_retention.policy_versions (
     policy text NOT NULL,
     policy_version text NOT NULL,
@@ -1012,6 +1042,23 @@ ALTER TABLE s3_retention.restores ALTER COLUMN restore_id ADD GENERATED ALWAYS A
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE TABLE s3_retention.row_entries (
+    interval_id bigint NOT NULL,
+    generation integer NOT NULL,
+    command_id bytea NOT NULL,
+    row_id text NOT NULL,
+    outcome text NOT NULL,
+    batch_id bigint NOT NULL,
+    fence bigint NOT NULL,
+    settled_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    CONSTRAINT row_entries_command_id_check CHECK ((length(command_id) = 32)),
+    CONSTRAINT row_entries_outcome_check CHECK ((outcome = ANY (ARRAY['deleted'::text, 'already_absent'::text, 'left'::text])))
+);
+
+COMMENT ON TABLE s3_retention.row_entries IS 'What became of each row of a command whose object is gone. Append-only.';
+
+COMMENT ON COLUMN s3_retention.row_entries.outcome IS 'left: it was attached or changed while its object was being deleted: it names an object that is gone.';
 
 CREATE TABLE s3_retention.run_reports (
     report_id bigint NOT NULL,
@@ -1211,6 +1258,9 @@ ALTER TABLE ONLY s3_retention.claims
 ALTER TABLE ONLY s3_retention.claims
     ADD CONSTRAINT claims_pkey PRIMARY KEY (claim_id);
 
+ALTER TABLE ONLY s3_retention.command_rows
+    ADD CONSTRAINT command_rows_pkey PRIMARY KEY (interval_id, generation, command_id);
+
 ALTER TABLE ONLY s3_retention.failed_attempts
     ADD CONSTRAINT failed_attempts_pkey PRIMARY KEY (batch_id, fence, failure_class);
 
@@ -1253,6 +1303,9 @@ ALTER TABLE ONLY s3_retention.legal_holds
 ALTER TABLE ONLY s3_retention.missed_intervals
     ADD CONSTRAINT missed_intervals_pkey PRIMARY KEY (policy, due_at);
 
+ALTER TABLE ONLY s3_retention.orphan_sightings
+    ADD CONSTRAINT orphan_sightings_pkey PRIMARY KEY (policy, row_id);
+
 ALTER TABLE ONLY s3_retention.policy_versions
     ADD CONSTRAINT policy_versions_pkey PRIMARY KEY (policy, policy_version);
 
@@ -1276,6 +1329,9 @@ ALTER TABLE ONLY s3_retention.restores
 
 ALTER TABLE ONLY s3_retention.restores
     ADD CONSTRAINT restores_run_id_dag_id_interval_id_generation_command_id_ou_key UNIQUE (run_id, dag_id, interval_id, generation, command_id, outcome);
+
+ALTER TABLE ONLY s3_retention.row_entries
+    ADD CONSTRAINT row_entries_pkey PRIMARY KEY (interval_id, generation, command_id, row_id);
 
 ALTER TABLE ONLY s3_retention.run_reports
     ADD CONSTRAINT run_reports_pkey PRIMARY KEY (report_id);
@@ -1339,6 +1395,10 @@ CREATE UNIQUE INDEX replays_one_unfinished ON s3_retention.replays USING btree (
 
 CREATE UNIQUE INDEX restores_once ON s3_retention.restores USING btree (interval_id, generation, command_id) WHERE (outcome = 'restored'::text);
 
+CREATE INDEX row_entries_batch ON s3_retention.row_entries USING btree (batch_id, outcome);
+
+CREATE INDEX row_entries_left ON s3_retention.row_entries USING btree (settled_at) WHERE (outcome = 'left'::text);
+
 CREATE INDEX run_reports_policy ON s3_retention.run_reports USING btree (policy, report_id) WHERE (interval_id IS NOT NULL);
 
 CREATE INDEX run_reports_run ON s3_retention.run_reports USING btree (run_id, dag_id);
@@ -1358,6 +1418,10 @@ CREATE TRIGGER approvals_not_truncated BEFORE TRUNCATE ON s3_retention.approvals
 CREATE TRIGGER claims_append_only BEFORE DELETE OR UPDATE ON s3_retention.claims FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER claims_not_truncated BEFORE TRUNCATE ON s3_retention.claims FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER command_rows_append_only BEFORE DELETE OR UPDATE ON s3_retention.command_rows FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER command_rows_not_truncated BEFORE TRUNCATE ON s3_retention.command_rows FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER intervals_keep_their_version BEFORE UPDATE OF policy_version ON s3_retention.intervals FOR EACH ROW WHEN (((old.state <> 'claimed'::text) AND (new.policy_version <> old.policy_version))) EXECUTE FUNCTION s3_retention.refuse_other_version();
 
@@ -1395,6 +1459,10 @@ CREATE TRIGGER restores_append_only BEFORE DELETE OR UPDATE ON s3_retention.rest
 
 CREATE TRIGGER restores_not_truncated BEFORE TRUNCATE ON s3_retention.restores FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
+CREATE TRIGGER row_entries_append_only BEFORE DELETE OR UPDATE ON s3_retention.row_entries FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER row_entries_not_truncated BEFORE TRUNCATE ON s3_retention.row_entries FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
 CREATE TRIGGER run_reports_append_only BEFORE DELETE OR UPDATE ON s3_retention.run_reports FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER run_reports_not_truncated BEFORE TRUNCATE ON s3_retention.run_reports FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
@@ -1430,6 +1498,9 @@ ALTER TABLE ONLY s3_retention.claims
 ALTER TABLE ONLY s3_retention.claims
     ADD CONSTRAINT claims_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
 
+ALTER TABLE ONLY s3_retention.command_rows
+    ADD CONSTRAINT command_rows_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
+
 ALTER TABLE ONLY s3_retention.failed_attempts
     ADD CONSTRAINT failed_attempts_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES s3_retention.batches(batch_id);
 
@@ -1459,6 +1530,9 @@ ALTER TABLE ONLY s3_retention.replays
 
 ALTER TABLE ONLY s3_retention.replays
     ADD CONSTRAINT replays_policy_policy_version_fkey FOREIGN KEY (policy, policy_version) REFERENCES s3_retention.policy_versions(policy, policy_version);
+
+ALTER TABLE ONLY s3_retention.row_entries
+    ADD CONSTRAINT row_entries_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES s3_retention.batches(batch_id);
 
 ALTER TABLE ONLY s3_retention.run_reports
     ADD CONSTRAINT run_reports_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
@@ -1650,6 +1724,9 @@ GRANT SELECT ON TABLE s3_retention.commands TO s3_retention_reader;
 GRANT SELECT ON TABLE s3_retention.command_outcomes TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.command_outcomes TO s3_retention_reader;
 
+GRANT SELECT,INSERT ON TABLE s3_retention.command_rows TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.command_rows TO s3_retention_reader;
+
 GRANT SELECT ON TABLE s3_retention.deleted_objects TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.deleted_objects TO s3_retention_reader;
 
@@ -1697,6 +1774,9 @@ GRANT SELECT ON TABLE s3_retention.missed_intervals TO s3_retention_reader;
 
 GRANT UPDATE(resolved_at) ON TABLE s3_retention.missed_intervals TO s3_retention_writer;
 
+GRANT SELECT,INSERT,DELETE ON TABLE s3_retention.orphan_sightings TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.orphan_sightings TO s3_retention_reader;
+
 GRANT SELECT,INSERT ON TABLE s3_retention.policy_versions TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.policy_versions TO s3_retention_reader;
 
@@ -1712,6 +1792,9 @@ GRANT UPDATE(next_at) ON TABLE s3_retention.request_rates TO s3_retention_writer
 GRANT UPDATE(adjusted_at) ON TABLE s3_retention.request_rates TO s3_retention_writer;
 
 GRANT UPDATE(slowed_at) ON TABLE s3_retention.request_rates TO s3_retention_writer;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.row_entries TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.row_entries TO s3_retention_reader;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.run_reports TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.run_reports TO s3_retention_reader;

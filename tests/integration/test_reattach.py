@@ -194,6 +194,31 @@ def test_two_workers_of_one_batch_never_delete_a_file_that_is_referenced_behind_
     assert set(row_outcomes(guarded).values()) == {"already_absent" if step == "after the row" else "deleted"}
 
 
+class KilledError(Exception):
+    """Stands for the end of a process: nothing of it is done any more."""
+
+
+@pytest.mark.parametrize("step", ["before the check", "after the check", "after the object", "after the row"])
+def test_a_worker_that_dies_at_any_step_leaves_nothing_undone(
+    guarded: World, app: AppDatabase, step: str
+) -> None:
+    guarded.put("sfs/a", "sfs/b")
+    app.add("sfs/a", "sfs/b", "sfs/b")
+    app.add("sfs/else", age=None)
+    (batch,) = guarded.planned().batches
+
+    def die() -> None:
+        raise KilledError
+
+    with pytest.raises(KilledError):
+        hooked(guarded, step, die).delete(batch)
+    assert guarded.delete(batch, try_number=2).num_failed == 0
+    assert guarded.report().is_balanced
+    assert not guarded.keys()
+    assert set(app.left().values()) == {"sfs/else"}
+    assert len(row_outcomes(guarded)) == 3
+
+
 @pytest.mark.parametrize("_number", range(ROUNDS))
 @pytest.mark.parametrize("step", STEPS[:1])
 def test_a_row_that_is_attached_and_detached_again_waits_for_its_age_once_more(

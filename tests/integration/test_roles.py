@@ -32,6 +32,8 @@ APPEND_ONLY = [
     "aborted_uploads",
     "restores",
     "simulations",
+    "command_rows",
+    "row_entries",
 ]
 TABLES = [*APPEND_ONLY, "watermarks", "intervals", "batches", "chunks", "keepers", "failures", "quarantine"]
 TABLES += ["schedules", "missed_intervals", "findings"]
@@ -163,6 +165,14 @@ def used(world: World) -> World:
         "dag_id, run_id, acted_by) SELECT interval_id, generation, command_id, operation_id, bucket, key, 'purged', "
         "'d', 'r', 'ann' FROM s3_retention.ledger_entries"
     )
+    for table_name, columns, values in (
+        ("command_rows", "named, row_ids, detached_ats", "'k', '{1}', ARRAY[settled_at]"),
+        ("row_entries", "row_id, outcome, batch_id, fence", "'1', 'deleted', batch_id, fence"),
+    ):
+        world.root.execute(
+            f"INSERT INTO s3_retention.{table_name} (interval_id, generation, command_id, {columns}) "  # noqa: S608
+            f"SELECT interval_id, generation, command_id, {values} FROM s3_retention.ledger_entries"
+        )
     source = Timeless(world.gateway, world.bucket, "exports/")
     simulate.run(world.conn, source, world.policy, Holder("d", "r", "plan_commands"))
     return world

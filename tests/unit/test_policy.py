@@ -164,7 +164,7 @@ def test_a_policy_cannot_be_changed_once_it_is_read() -> None:
             "is an empty selection: no key",
         ),
         ({"select.include": ["exports"]}, "select.include[0] = 'exports'", "is an empty selection: no key"),
-        ({"age.from": "birth"}, "age.from = 'birth'", "must be 'last_modified' or 'key_date'"),
+        ({"age.from": "birth"}, "age.from = 'birth'", "must be 'last_modified', 'key_date' or"),
         (
             {"age.retain": "1h"},
             "age.retain = '1h'",

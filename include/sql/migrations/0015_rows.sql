@@ -37,7 +37,7 @@ CREATE INDEX row_entries_left ON s3_retention.row_entries (settled_at) WHERE out
 COMMENT ON TABLE s3_retention.row_entries IS
 'What became of each row of a command whose object is gone. Append-only.';
 COMMENT ON COLUMN s3_retention.row_entries.outcome IS
-'left: it was attached or changed while its object was being deleted, so that it names an object that is gone.';
+'left: it was attached or changed while its object was being deleted: it names an object that is gone.';
 
 CREATE TRIGGER row_entries_append_only BEFORE UPDATE OR DELETE ON s3_retention.row_entries
 FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
@@ -71,7 +71,8 @@ SELECT
     ledger.num_changed,
     ledger.num_kept,
     parked.num_quarantined,
-    planned.num_discovered + parked.num_superseding - ledger.num_settled - parked.num_quarantined AS num_pending
+    planned.num_discovered + parked.num_superseding
+    - ledger.num_settled - parked.num_quarantined AS num_pending
 FROM s3_retention.intervals
 CROSS JOIN
     LATERAL (

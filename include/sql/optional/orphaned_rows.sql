@@ -1,5 +1,5 @@
--- Optional triggers for the tables of a policy of source postgres_rows. An owner of these tables runs this file once in
--- their database, and then attaches the triggers by the lines of docs/policies.md.
+-- Optional triggers for the tables of a policy of source postgres_rows. An owner of these tables runs this
+-- file once in their database, and then attaches the triggers by the lines of docs/policies.md.
 
 CREATE SCHEMA IF NOT EXISTS s3_retention_rows;
 GRANT USAGE ON SCHEMA s3_retention_rows TO public;
@@ -51,7 +51,8 @@ DECLARE
 BEGIN
     -- The row is locked until this transaction ends: a delete that comes meanwhile waits, and then sees the reference.
     EXECUTE format(
-        'SELECT bool_or(is_marked) FROM (SELECT %I IS NOT NULL AS is_marked FROM %s WHERE %I = ($1).%I FOR KEY SHARE) AS row',
+        'SELECT bool_or(one.is_marked) FROM ('
+        'SELECT %I IS NOT NULL AS is_marked FROM %s WHERE %I = ($1).%I FOR KEY SHARE) AS one',
         mark, target, target_column, named
     ) INTO is_marked USING new;
     IF is_marked THEN
@@ -61,4 +62,4 @@ BEGIN
     RETURN new;
 END $$;
 COMMENT ON FUNCTION s3_retention_rows.refuse_reference IS
-'(own column, table, its column, its soft delete column): no new reference to an object that is being deleted.';
+'(own column, table, its column, its soft delete column): no new reference to what is being deleted.';

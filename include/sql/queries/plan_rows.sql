@@ -53,7 +53,8 @@ TRUNCATE plan_orphan_commands;
 
 -- name: copy_plan_orphan_commands
 -- Takes one page of objects.
-COPY plan_orphan_commands (place, bucket, key, etag, size, last_modified_at) FROM STDIN WITH (FORMAT "binary");
+COPY plan_orphan_commands (place, bucket, key, etag, size, last_modified_at)
+FROM STDIN WITH (FORMAT "binary");
 
 -- name: group_plan_rows
 -- One object for all rows that name it: it is as old as the youngest, kept as soon as one is, and of no

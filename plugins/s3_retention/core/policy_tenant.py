@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, model_validator
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Tenant(StrictModel):
     """Whose an object is: by its key, or by its row. One whose tenant cannot be read, or is an empty text, is kept."""
 
-    group: Text | None = Field(
-        None, min_length=1, description="Named group of select.regex; its value is the tenant."
+    group: Annotated[Text, Field(min_length=1)] | None = Field(
+        None, description="Named group of select.regex; its value is the tenant."
     )
     column: Column | None = Field(
         None, description="Column of source.rows.table; its value is the tenant. For postgres_rows only."

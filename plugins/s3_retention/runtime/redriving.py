@@ -8,7 +8,7 @@ import structlog
 
 from s3_retention import errors
 from s3_retention.core.redrive import RedriveAction, parse_form
-from s3_retention.runtime.connections import open_ledger, open_source
+from s3_retention.runtime.connections import open_ledger, open_rows, open_source, open_store
 from s3_retention.runtime.context import holder, triggering_user
 from s3_retention.runtime.environment import load_policy, max_map_length, read_policies
 from s3_retention.runtime.failing import airflow_errors
@@ -17,10 +17,12 @@ from s3_retention.runtime.tasks import for_xcom, report_run
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from s3_retention.core.redrive import RedriveForm
+    from s3_retention.core.redrive import RedriveForm, Selection
     from s3_retention.steps.redrive import Preview
+    from s3_retention.store.connection import Connection
 
 log = structlog.get_logger("s3_retention")
+MAX_SHOWN = 20
 
 
 def select_commands(params: Mapping[str, Any]) -> list[dict[str, int]]:
@@ -42,6 +44,7 @@ def _redrive(form: RedriveForm) -> list[dict[str, int]]:
         file.policy.name: file.policy.limits.max_redrives for file in read_policies() if file.policy
     }
     with open_ledger() as conn:
+        selection = _reread(conn, form)
         if form.is_dry_run:
             limits = {} if form.action is RedriveAction.WAIVE else max_redrives
             preview = redrive.look(conn, form.selection, max_redrives=limits)
@@ -49,7 +52,7 @@ def _redrive(form: RedriveForm) -> list[dict[str, int]]:
             return []
         selected = redrive.run(
             conn,
-            form.selection,
+            selection,
             holder(),
             acted_by=triggering_user(),
             max_batches=max_map_length(),
@@ -60,6 +63,35 @@ def _redrive(form: RedriveForm) -> list[dict[str, int]]:
         _show(selected.preview, "redriving")
     log.info("selected for redrive", count=selected.num_selected, policy=form.selection.policy)
     return for_xcom(selected.batches)
+
+
+def _reread(conn: Connection, form: RedriveForm) -> Selection:
+    """Let commands whose row was corrected make room for those that it is for now; the selection that names them.
+
+    A dry run says so and changes nothing, as does a waiver, which closes what waits as it is.
+    """
+    from s3_retention.sources.row_source import RowSource
+    from s3_retention.steps import redrive, reread
+
+    if form.action is RedriveAction.WAIVE:
+        return form.selection
+    for name, quarantine_ids in redrive.list_selected(conn, form.selection).items():
+        try:
+            policy = load_policy(name)
+            if policy.source.rows is None:
+                continue
+            source = RowSource(open_rows(policy), open_store(policy))
+            found = reread.find(conn, source, policy, quarantine_ids)
+        except (errors.PolicyError, errors.SettingsError, errors.RowsError) as error:
+            # The delivery says so, too, and stops; the other policies have nothing to do with it.
+            log.warning("rows were not read anew", policy=name, why=str(error))
+            continue
+        for one in found[:MAX_SHOWN]:
+            log.info("corrected", policy=name, correction=str(one))
+        if found and not form.is_dry_run:
+            count = reread.supersede(conn, found, holder(), acted_by=triggering_user(), note=form.note)
+            log.info("superseded by commands of corrected rows", policy=name, count=count)
+    return reread.with_successors(conn, form.selection)
 
 
 def _show(preview: Preview, what: str) -> None:

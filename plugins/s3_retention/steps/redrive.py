@@ -80,6 +80,16 @@ def look(conn: Connection, selection: Selection, *, max_redrives: Mapping[str, i
         return _preview(conn, selection, _select(conn, selection, max_redrives), max_redrives)
 
 
+def list_selected(conn: Connection, selection: Selection) -> dict[str, list[int]]:
+    """List the quarantine ids that a selection takes at this moment, by policy; nothing is held or changed."""
+    with transaction(conn):
+        rows = _select(conn, selection, {})
+    selected: dict[str, list[int]] = {}
+    for row in rows:
+        selected.setdefault(row["policy"], []).append(row["quarantine_id"])
+    return selected
+
+
 def run(
     conn: Connection,
     selection: Selection,

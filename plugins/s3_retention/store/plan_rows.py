@@ -21,10 +21,16 @@ _TABLE = "plan_rows"
 
 def begin(conn: Connection) -> None:
     """Start a scan from nothing."""
-    for name in ("rows", "orphans", "orphans_key", "orphan_commands"):
-        run(conn, _TABLE, f"create_plan_{name}")
-    for name in ("rows", "orphans", "orphan_commands"):
-        run(conn, _TABLE, f"clear_plan_{name}")
+    for name in (
+        "create_plan_rows",
+        "clear_plan_rows",
+        "create_plan_orphans",
+        "create_plan_orphans_key",
+        "clear_plan_orphans",
+        "create_plan_orphan_commands",
+        "clear_plan_orphan_commands",
+    ):
+        run(conn, _TABLE, name)
 
 
 def copy(conn: Connection, rows: Iterable[OrphanRow]) -> None:
