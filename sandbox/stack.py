@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sandbox.airflow import PORT_OPTION, Airflow, airflow, metadata_migration
+from sandbox.app_database import NAME, AppDatabase
 from sandbox.ledger import Ledger, create_ledger
 from sandbox.ports import require_free
 from sandbox.postgres import Postgres, postgres
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-BUCKETS = ("weekly-digests", "raw-events")
+BUCKETS = ("weekly-digests", "raw-events", "mail-attachments")
+APP_DATABASE = "app"
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Stack:
     folder: Path
     postgres: Postgres
     ledger: Ledger
+    app: AppDatabase
     s3: S3Server
     airflow: Airflow
 
@@ -51,8 +54,9 @@ def stack(
 ) -> Iterator[Stack]:
     """Start everything, and stop it at the end. Without `folder` a temporary one is used and removed.
 
-    Airflow gets the connections `s3_retention_ledger` (as the ledger's writer) and `s3_retention_store` (as
-    the S3 worker), the folder of the `policies`, and `env`. For `upgrade` see `create_ledger`, for the others
+    Airflow gets the connections `s3_retention_ledger` (as the ledger's writer), `s3_retention_store` (as
+    the S3 worker) and `app_db` (a made-up application's database, with no more rights than a policy of its rows
+    needs), the folder of the `policies`, and `env`. For `upgrade` see `create_ledger`, for the others
     `s3_server` and `airflow`.
     """
     if airflow_port:
@@ -64,9 +68,11 @@ def stack(
         # While the migration runs:
         s3 = parts.enter_context(s3_server(folder / "s3", worker_buckets=worker_buckets))
         ledger = create_ledger(database, upgrade=upgrade)
+        app = AppDatabase.create(database, APP_DATABASE)
         settings = {
             "AIRFLOW_CONN_S3_RETENTION_LEDGER": ledger.airflow_connection_uri,
             "AIRFLOW_CONN_S3_RETENTION_STORE": s3.airflow_connection_uri,
+            f"AIRFLOW_CONN_{NAME.upper()}": app.conninfo,
             "AIRFLOW__S3_RETENTION__POLICIES_DIR": str(policies.resolve()),
         }
         running = airflow(
@@ -79,7 +85,7 @@ def stack(
             users=users,
             migration=migration,
         )
-        yield Stack(folder, database, ledger, s3, parts.enter_context(running))
+        yield Stack(folder, database, ledger, app, s3, parts.enter_context(running))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from sandbox import second_thoughts
+from sandbox import attachments, second_thoughts
 from sandbox.digests import BUCKET, DENIED, Digests, listing, seed, weekly_digests
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def write_policy(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SHIPPED_POLICY.name).write_text(text, encoding="utf-8")
     second_thoughts.write_policy(folder)
+    attachments.write_policy(folder)
 
 
 @dataclass
@@ -62,6 +63,7 @@ class Story:
         self._balance(digests)
         second_thoughts.tell_approval(self)
         second_thoughts.tell_restore(self)
+        attachments.tell_orphans(self)
         return not self.wrong
 
     def _seed(self, digests: Digests) -> None:

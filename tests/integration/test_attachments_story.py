@@ -11,7 +11,6 @@ from s3_retention.core.holder import Holder
 from s3_retention.core.redrive import Selection
 from s3_retention.sources.row_source import RowSource
 from s3_retention.steps import redrive, reread
-from s3_retention.store.queries import sql_dir
 from tests.app_database import AppDatabase, orphans_of
 from tests.factories import REDRIVE
 from tests.integration.test_orphaned_rows import RULES, row_outcomes
@@ -24,17 +23,12 @@ if TYPE_CHECKING:
 
 NUM_ATTACHMENTS, NUM_ORPHANED, NUM_REATTACHED = 3000, 1200, 20
 SHARED, MALFORMED, DENIED = "sfs/00000", "sfs/00005", "sfs/00006"
-NOTE_DETACH = """
-CREATE TRIGGER attachments_note_detach BEFORE INSERT OR UPDATE ON mail.attachments
-FOR EACH ROW EXECUTE FUNCTION s3_retention_rows.note_detach('email_id', 'orphaned_at')
-"""
 
 
 @pytest.fixture
 def app(postgres_server: Postgres) -> Iterator[AppDatabase]:
     made = AppDatabase.create(postgres_server, "attachments")
-    made.run((sql_dir() / "optional" / "orphaned_rows.sql").read_text(encoding="utf-8"))
-    made.run(NOTE_DETACH)
+    made.attach_triggers()
     yield made
     made.drop()
 

@@ -15,7 +15,6 @@ import pytest
 from s3_retention.errors import ClaimLostError
 from s3_retention.sources.postgres_rows import PostgresRows
 from s3_retention.store.connection import connect
-from s3_retention.store.queries import sql_dir
 from sandbox.process import wait_until
 from tests.app_database import AppDatabase, orphans_of
 from tests.integration.test_orphaned_rows import RULES, row_outcomes
@@ -29,20 +28,6 @@ if TYPE_CHECKING:
 
 _numbers = itertools.count(1)
 ROUNDS = 50 if os.environ.get("S3_RETENTION_TEST_LONG") else 1
-TRIGGERS = """
-CREATE TRIGGER attachments_note_detach BEFORE INSERT OR UPDATE ON mail.attachments
-FOR EACH ROW EXECUTE FUNCTION s3_retention_rows.note_detach('email_id', 'orphaned_at');
-CREATE TRIGGER attachments_refuse_change BEFORE UPDATE ON mail.attachments
-FOR EACH ROW EXECUTE FUNCTION s3_retention_rows.refuse_change('deleting_at');
-CREATE TRIGGER attachments_refuse_twin BEFORE INSERT ON mail.attachments
-FOR EACH ROW EXECUTE FUNCTION s3_retention_rows.refuse_reference(
-    'sfs_key', 'mail.attachments', 'sfs_key', 'deleting_at'
-);
-CREATE TRIGGER drafts_refuse_reference BEFORE INSERT OR UPDATE ON mail.drafts
-FOR EACH ROW EXECUTE FUNCTION s3_retention_rows.refuse_reference(
-    'sfs_key', 'mail.attachments', 'sfs_key', 'deleting_at'
-);
-"""
 STEPS = ("before the check", "during the check", "after the check", "after the object", "after the row")
 """Where a row is attached again: round the first transaction, the store's delete, and the second transaction."""
 WINDOW = ("after the check", "after the object")
@@ -79,9 +64,7 @@ def guarded(request: pytest.FixtureRequest, world: World, app: AppDatabase) -> W
     """The world under a policy of the orphans, with or without what closes the window."""
     is_closed = request.param != "plain"
     if is_closed:
-        app.run((sql_dir() / "optional" / "orphaned_rows.sql").read_text(encoding="utf-8"))
-        app.run(TRIGGERS)
-        app.run("GRANT USAGE ON SCHEMA s3_retention_rows TO retention_rows")
+        app.attach_triggers()
     orphaned = world.under(
         **RULES,
         source=orphans_of(

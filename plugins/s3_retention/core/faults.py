@@ -23,6 +23,7 @@ _MESSAGES = {
     "int_type": "must be a whole number, without quotes",
     "float_type": "must be a number, without quotes",
     "string_too_short": "is empty; fill it in or remove it",
+    "too_short": "is empty; fill it in or remove it",
     "timezone_aware": "has no zone; write for example 2026-01-01T00:00:00Z",
     "model_type": "must be a mapping of fields",
     "invalid_key": "the name of a field must be a text; put it in quotes or remove it",
