@@ -145,6 +145,9 @@ def test_a_row_that_is_attached_again_keeps_its_object_but_in_the_window_that_is
     if step in WINDOW and not is_closed(guarded):
         assert (is_attached, is_there) == (True, False)
         assert row_outcomes(guarded) == {str(row): "left"}, "what is lost is told"
+        assert guarded.report().num_rows_by_outcome == {"left": 1}
+        guarded.watch()
+        assert guarded.open_findings()["rows_left", ""]["row_id"] == str(row)
         return
     assert is_there == is_attached, "a file that is referenced is never deleted"
     assert bool(refused) == (step in WINDOW)

@@ -30,3 +30,15 @@ FROM s3_retention.row_entries
 INNER JOIN s3_retention.batches ON row_entries.batch_id = batches.batch_id
 WHERE batches.run_id = %(run_id)s AND batches.dag_id = %(dag_id)s
 GROUP BY row_entries.outcome;
+
+-- name: count_rows_left
+-- Rows that were attached while their object was being deleted, since a time, by policy.
+SELECT
+    batches.policy,
+    count(*) AS num_rows,
+    max(row_entries.settled_at) AS newest_at,
+    (array_agg(row_entries.row_id ORDER BY row_entries.settled_at DESC))[1] AS row_id
+FROM s3_retention.row_entries
+INNER JOIN s3_retention.batches ON row_entries.batch_id = batches.batch_id
+WHERE row_entries.outcome = 'left' AND row_entries.settled_at >= %(starts_at)s
+GROUP BY batches.policy;

@@ -36,6 +36,7 @@ class FindingKind(str, Enum):
     KILL_SWITCH = "kill_switch"
     PLAN_WAITS = "plan_waits"
     PLAN_REJECTED = "plan_rejected"
+    ROWS_LEFT = "rows_left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,19 @@ def batches_stopped(facts: Facts) -> Finding:
         num_batches=facts["num_batches"],
         num_commands=int(facts["num_commands"]),
         stopped_message=facts["message"],
+    )
+
+
+def rows_left(facts: Facts) -> Finding:
+    """Rows that were attached while their object was being deleted, in the last days."""
+    return make_finding(
+        facts,
+        FindingKind.ROWS_LEFT,
+        f"{say_count(facts['num_rows'], 'row')} named objects when they were being deleted, and name them still; the "
+        f"last at {facts['newest_at'].isoformat()}: row {facts['row_id']}",
+        num_rows=facts["num_rows"],
+        newest_at=facts["newest_at"].isoformat(),
+        row_id=facts["row_id"],
     )
 
 

@@ -20,6 +20,7 @@ _COUNTERS = (
     "num_redriven_by_class",
     "num_resolved_by_class",
     "num_deleted_by_tenant",
+    "num_rows_by_outcome",
 )
 SETTLED = ("deleted", "already_absent", "changed", "kept")
 
@@ -36,7 +37,9 @@ class RunReport:
     are those that have ended since they were dealt to this run, and not to one before. ``num_uploads_aborted`` counts
     unfinished multipart uploads, which are no commands and stand outside of the balance. ``num_redriven_by_class``
     counts what a redrive took, by the class it had waited with, and ``num_resolved_by_class`` what of that it has
-    ended. ``num_deleted_by_tenant`` has the largest tenants of a policy that tells them. ``capacity`` is None for a
+    ended. ``num_deleted_by_tenant`` has the largest tenants of a policy that tells them.
+    ``num_rows_by_outcome`` counts, of a policy of rows, the rows of objects that are gone: ``deleted``,
+    ``already_absent`` and ``left``, which were attached meanwhile. ``capacity`` is None for a
     redrive, and while a policy has too few runs. ``plan_hash`` (32 bytes) and ``rules_hash`` (hex) are those of the
     plan that the run worked on, and of the rules that made it. ``seconds`` are what ``RunTimes.seconds`` gives.
     """
@@ -55,6 +58,7 @@ class RunReport:
     num_redriven_by_class: Counter[str] = field(default_factory=Counter)
     num_resolved_by_class: Counter[str] = field(default_factory=Counter)
     num_deleted_by_tenant: Counter[str] = field(default_factory=Counter)
+    num_rows_by_outcome: Counter[str] = field(default_factory=Counter)
     plan_hash: bytes | None = None
     rules_hash: str | None = None
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
@@ -104,6 +108,7 @@ class RunReport:
             "num_redriven_by_class": dict(self.num_redriven_by_class),
             "num_resolved_by_class": dict(self.num_resolved_by_class),
             "num_deleted_by_tenant": dict(self.num_deleted_by_tenant),
+            "num_rows_by_outcome": dict(self.num_rows_by_outcome),
             "is_balanced": self.is_balanced,
             "plan_hash": self.plan_hash.hex() if self.plan_hash else None,
             "rules_hash": self.rules_hash,
@@ -126,6 +131,10 @@ class RunReport:
             lines.append(f"    {failure_class:<13} {count:>12,}")
         lines.append(f"  bytes deleted   {self.num_deleted_bytes:>12,}")
         lines += self._tenants()
+        lines += [
+            f"  rows {outcome.replace('_', ' '):<14} {count:>8,}"
+            for outcome, count in sorted(self.num_rows_by_outcome.items())
+        ]
         if self.num_uploads_aborted:
             lines.append(f"  uploads aborted {self.num_uploads_aborted:>12,}")
         lines += self._success_rates()

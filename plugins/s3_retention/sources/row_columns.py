@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from s3_retention.core.policy_rows import ReferenceTo
 from s3_retention.errors import RowsError
-from s3_retention.sources.rows_sql import TYPES
+from s3_retention.sources.sql_parts import TYPES
 
 if TYPE_CHECKING:
     from typing import Any

@@ -13,28 +13,21 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from s3_retention.core.policy_rows import ReferenceTo, template_parts
+from s3_retention.sources.sql_parts import (
+    CASTS,
+    sql_array,
+    sql_condition,
+    sql_name,
+    sql_of,
+    sql_table,
+    sql_values,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import LiteralString
 
-    from s3_retention.core.policy_rows import RowCondition, RowReference, Rows
+    from s3_retention.core.policy_rows import RowReference, Rows
 
-_ARRAYS = {
-    "text": sql.SQL("::text[]"),
-    "uuid": sql.SQL("::text[]::uuid[]"),
-    "bigint": sql.SQL("::text[]::bigint[]"),
-    "integer": sql.SQL("::text[]::integer[]"),
-    "smallint": sql.SQL("::text[]::smallint[]"),
-}
-_SCALARS = {
-    "text": sql.SQL("::text"),
-    "uuid": sql.SQL("::text::uuid"),
-    "bigint": sql.SQL("::text::bigint"),
-    "integer": sql.SQL("::text::integer"),
-    "smallint": sql.SQL("::text::smallint"),
-}
-TYPES = {"character varying": "text"} | {name: name for name in _ARRAYS}
-"""The types of columns that are read as ids, keys and references: what Postgres calls them, and we."""
 _ROW = sql.Identifier("row")
 _TRUE = sql.SQL("TRUE")
 
@@ -52,7 +45,7 @@ class RowStatements:
         rows = self.rows
         chosen: sql.Composable = _TRUE if are_all else self._is_orphaned()
         behind: sql.Composable = (
-            _TRUE if is_first else sql.SQL("{} > {}").format(_name(rows.id), self._after())
+            _TRUE if is_first else sql.SQL("{} > {}").format(sql_name(rows.id), self._after())
         )
         kept: sql.Composable = sql.SQL("NULL")
         if not are_all:
@@ -64,30 +57,30 @@ class RowStatements:
             " FROM (SELECT * FROM {table} WHERE {chosen} AND {behind} ORDER BY {order} LIMIT %(size)s) AS {row}"
             " ORDER BY {id}"
         ).format(
-            id=_of(_ROW, rows.id),
+            id=sql_of(_ROW, rows.id),
             key=self._key(_ROW),
-            detached_at=_of(_ROW, rows.detached_at) if rows.detached_at else sql.SQL("NULL::timestamptz"),
-            tenant=sql.SQL("{}::text").format(_of(_ROW, self.tenant_column))
+            detached_at=sql_of(_ROW, rows.detached_at) if rows.detached_at else sql.SQL("NULL::timestamptz"),
+            tenant=sql.SQL("{}::text").format(sql_of(_ROW, self.tenant_column))
             if self.tenant_column
             else sql.SQL("NULL::text"),
             kept_by=kept,
-            table=_table(rows.table),
+            table=sql_table(rows.table),
             chosen=chosen,
             behind=behind,
-            order=_name(rows.id),
+            order=sql_name(rows.id),
             row=_ROW,
         )
 
     def count_attached(self) -> sql.Composed:
         """Count the rows that are no orphans."""
         return sql.SQL("SELECT count(*) FROM {} WHERE ({}) IS NOT TRUE").format(
-            _table(self.rows.table), self._is_orphaned()
+            sql_table(self.rows.table), self._is_orphaned()
         )
 
     def lock(self) -> sql.Composed:
         """Wait for whoever is changing these rows, in the order of their ids. The next statement sees the outcome."""
         return sql.SQL("SELECT 1 FROM {} WHERE {} ORDER BY {} FOR UPDATE").format(
-            _table(self.rows.table), self._has_id(), _name(self.rows.id)
+            sql_table(self.rows.table), self._has_id(), sql_name(self.rows.id)
         )
 
     def find(self) -> sql.Composed:
@@ -97,42 +90,44 @@ class RowStatements:
             "SELECT {id}::text, {key}::text, {detached_at}, ({is_orphaned}) IS TRUE FROM {table}"
             " WHERE {has_id} OR {key} = ANY(%(names)s{as_keys})"
         ).format(
-            id=_name(rows.id),
+            id=sql_name(rows.id),
             key=self._key(),
-            detached_at=_name(rows.detached_at) if rows.detached_at else sql.SQL("NULL::timestamptz"),
+            detached_at=sql_name(rows.detached_at) if rows.detached_at else sql.SQL("NULL::timestamptz"),
             is_orphaned=self._is_orphaned(),
-            table=_table(rows.table),
+            table=sql_table(rows.table),
             has_id=self._has_id(),
-            as_keys=_ARRAYS[self._key_type],
+            as_keys=sql_array(self._key_type),
         )
 
     def find_references(self, reference: RowReference) -> sql.Composed:
         """Find which of these keys or ids another table names."""
-        column = _name(reference.column)
+        column = sql_name(reference.column)
         return sql.SQL("SELECT DISTINCT {0}::text FROM {1} WHERE {0} = ANY(%(values)s{2})").format(
-            column, _table(reference.table), _ARRAYS[self._type(reference.table, reference.column)]
+            column, sql_table(reference.table), sql_array(self._type(reference.table, reference.column))
         )
 
     def mark(self) -> sql.Composed:
         """Set the soft delete of these rows where they are still orphaned."""
-        mark = _name(self.rows.soft_delete or "")
+        mark = sql_name(self.rows.soft_delete or "")
         return sql.SQL("UPDATE {} SET {mark} = now() WHERE {} AND {} AND {mark} IS NULL").format(
-            _table(self.rows.table), self._has_id(), self._is_orphaned(), mark=mark
+            sql_table(self.rows.table), self._has_id(), self._is_orphaned(), mark=mark
         )
 
     def unmark(self) -> sql.Composed:
         """Take the soft delete of these rows back."""
-        mark = _name(self.rows.soft_delete or "")
+        mark = sql_name(self.rows.soft_delete or "")
         return sql.SQL("UPDATE {} SET {mark} = NULL WHERE {} AND {mark} IS NOT NULL").format(
-            _table(self.rows.table), self._has_id(), mark=mark
+            sql_table(self.rows.table), self._has_id(), mark=mark
         )
 
     def delete(self) -> sql.Composed:
         """Delete these rows where they still are the orphans that were planned."""
-        rows, table = self.rows, _table(self.rows.table)
+        rows, table = self.rows, sql_table(self.rows.table)
         same: sql.Composable = _TRUE
         if rows.detached_at is not None:
-            same = sql.SQL("{}.{} = planned.s3_retention_detached_at").format(table, _name(rows.detached_at))
+            same = sql.SQL("{}.{} = planned.s3_retention_detached_at").format(
+                table, sql_name(rows.detached_at)
+            )
         return sql.SQL(
             "DELETE FROM {table} USING unnest(%(ids)s{as_ids}, %(detached_ats)s::timestamptz[])"
             " AS planned (s3_retention_id, s3_retention_detached_at)"
@@ -140,8 +135,8 @@ class RowStatements:
             " RETURNING {table}.{id}::text"
         ).format(
             table=table,
-            as_ids=_ARRAYS[self._id_type],
-            id=_name(rows.id),
+            as_ids=sql_array(self._id_type),
+            id=sql_name(rows.id),
             same=same,
             is_orphaned=self._is_orphaned(),
             is_referenced=self._is_referenced(table),
@@ -150,7 +145,7 @@ class RowStatements:
     def find_left(self) -> sql.Composed:
         """Find which of these rows are still there."""
         return sql.SQL("SELECT {}::text FROM {} WHERE {}").format(
-            _name(self.rows.id), _table(self.rows.table), self._has_id()
+            sql_name(self.rows.id), sql_table(self.rows.table), self._has_id()
         )
 
     def parameters(self) -> dict[str, object]:
@@ -160,7 +155,7 @@ class RowStatements:
             f"key_{number}": part for number, (is_column, part) in parts if not is_column
         }
         for number, one in enumerate(self.rows.orphaned):
-            for place, value in enumerate(_values(one)):
+            for place, value in enumerate(sql_values(one)):
                 values[f"orphaned_{number}_{place}"] = value
         return values
 
@@ -177,21 +172,21 @@ class RowStatements:
         return self.types[f"{table}.{column}"]
 
     def _after(self) -> sql.Composed:
-        return sql.SQL("%(after)s{}").format(_SCALARS[self._id_type])
+        return sql.SQL("%(after)s::text::{}").format(CASTS[self._id_type])
 
     def _has_id(self) -> sql.Composed:
         return sql.SQL("{}.{} = ANY(%(ids)s{})").format(
-            _table(self.rows.table), _name(self.rows.id), _ARRAYS[self._id_type]
+            sql_table(self.rows.table), sql_name(self.rows.id), sql_array(self._id_type)
         )
 
     def _key(self, alias: sql.Composable | None = None) -> sql.Composable:
         """What a row says of its object: of a type that an index of the column knows."""
         key = self.rows.key
         if key.template is None:
-            return _of(alias, key.column or key.url or "")
+            return sql_of(alias, key.column or key.url or "")
         # Of an empty column, the whole is empty.
         parts = [
-            sql.SQL("{}::text").format(_of(alias, part) if is_column else sql.Placeholder(f"key_{number}"))
+            sql.SQL("{}::text").format(sql_of(alias, part) if is_column else sql.Placeholder(f"key_{number}"))
             for number, (is_column, part) in enumerate(template_parts(key.template))
         ]
         return sql.SQL("({})").format(sql.SQL(" || ").join(parts))
@@ -202,10 +197,10 @@ class RowStatements:
             # An operator's own file, as a view of theirs would be. A percent sign is no parameter of it.
             text: LiteralString = written.text.replace("%", "%%")
             return sql.SQL("(\n{}\n)").format(sql.SQL(text))
-        table = _table(self.rows.table)
+        table = sql_table(self.rows.table)
         return sql.SQL("({})").format(
             sql.SQL(" AND ").join(
-                _condition(table, number, one) for number, one in enumerate(self.rows.orphaned)
+                sql_condition(table, number, one) for number, one in enumerate(self.rows.orphaned)
             )
         )
 
@@ -215,7 +210,7 @@ class RowStatements:
             "EXISTS (SELECT 1 FROM (SELECT * FROM {table} WHERE ({is_orphaned}) IS NOT TRUE) AS {other}"
             " WHERE {other_key} = {key})"
         ).format(
-            table=_table(self.rows.table),
+            table=sql_table(self.rows.table),
             is_orphaned=self._is_orphaned(),
             other=other,
             other_key=self._key(other),
@@ -225,35 +220,10 @@ class RowStatements:
     def _is_referenced(self, alias: sql.Composable) -> sql.Composed:
         found: list[sql.Composable] = [
             sql.SQL("EXISTS (SELECT 1 FROM {} AS reference WHERE reference.{} = {})").format(
-                _table(one.table),
-                _name(one.column),
-                self._key(alias) if one.to is ReferenceTo.KEY else _of(alias, self.rows.id),
+                sql_table(one.table),
+                sql_name(one.column),
+                self._key(alias) if one.to is ReferenceTo.KEY else sql_of(alias, self.rows.id),
             )
             for one in self.rows.references
         ]
         return sql.SQL("({})").format(sql.SQL(" OR ").join(found or [sql.SQL("FALSE")]))
-
-
-def _name(column: str) -> sql.Identifier:
-    return sql.Identifier(column)
-
-
-def _of(alias: sql.Composable | None, column: str) -> sql.Composable:
-    return _name(column) if alias is None else sql.SQL("{}.{}").format(alias, _name(column))
-
-
-def _table(table: str) -> sql.Identifier:
-    return sql.Identifier(*table.split("."))
-
-
-def _values(condition: RowCondition) -> tuple[object, ...]:
-    return condition.one_of or (() if condition.equals is None else (condition.equals,))
-
-
-def _condition(table: sql.Composable, number: int, condition: RowCondition) -> sql.Composed:
-    column = _of(table, condition.column)
-    if condition.is_null is not None:
-        test = sql.SQL("{} IS NULL") if condition.is_null else sql.SQL("{} IS NOT NULL")
-        return test.format(column)
-    places = [sql.Placeholder(f"orphaned_{number}_{place}") for place, _ in enumerate(_values(condition))]
-    return sql.SQL("{} IN ({})").format(column, sql.SQL(", ").join(places))

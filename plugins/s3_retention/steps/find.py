@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from s3_retention.core import approval, finding, lateness
 from s3_retention.core.capacity import MAX_RUNS, MAX_SLICES, judge_capacity
-from s3_retention.store import findings, intervals, kill_switches, run_reports, watermarks
+from s3_retention.store import findings, intervals, kill_switches, row_entries, run_reports, watermarks
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
     from s3_retention.core.capacity import Capacity
     from s3_retention.core.finding import Finding
     from s3_retention.core.watched import WatchedPolicy
     from s3_retention.store.connection import Connection
 
+LEFT_FOR = timedelta(days=7)
+"""How long a row that names an object that is gone is told of."""
 Watched = dict[str, "WatchedPolicy"]
 
 
@@ -58,6 +61,7 @@ def _find(conn: Connection, watched: Watched, *, now: datetime) -> Iterator[Find
     yield from (finding.quarantine_open(row, now=now) for row in findings.count_quarantine_open(conn))
     yield from (finding.interval_stuck(row, now=now) for row in findings.list_stuck_intervals(conn))
     yield from (finding.batches_stopped(row) for row in findings.count_stopped_batches(conn))
+    yield from (finding.rows_left(row) for row in row_entries.count_left(conn, since=now - LEFT_FOR))
     yield from (finding.replay_unfinished(row, now=now) for row in findings.list_unfinished_replays(conn))
     yield from (finding.kill_switch(row, now=now) for row in kill_switches.list_open(conn))
     yield from (approval.plan_waits(row, now=now) for row in findings.list_waiting_plans(conn))

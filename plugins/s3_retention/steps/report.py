@@ -18,6 +18,7 @@ from s3_retention.store import (
     intervals,
     quarantine,
     replays,
+    row_entries,
     run_reports,
     watermarks,
 )
@@ -172,6 +173,7 @@ def _count(
         num_deleted_by_tenant=Counter(
             {row["tenant"]: row["num_deleted"] for row in tenants if row["tenant"]}
         ),
+        num_rows_by_outcome=row_entries.count(conn, holder=holder),
     )
 
 

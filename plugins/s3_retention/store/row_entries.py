@@ -9,11 +9,13 @@ from s3_retention.store.statements import fetch_all, run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from s3_retention.core.command import DeleteCommand
     from s3_retention.core.holder import Holder
     from s3_retention.store.batches import ClaimedBatch
     from s3_retention.store.connection import Connection
+    from s3_retention.store.statements import Row
 
 SettledRow = tuple["DeleteCommand", str, str]
 """A command, one of its row ids, and ``deleted``, ``already_absent`` or ``left``."""
@@ -33,6 +35,11 @@ def append(conn: Connection, batch: ClaimedBatch, rows: Sequence[SettledRow]) ->
         row_ids=[row_id for _, row_id, _ in rows],
         outcomes=[outcome for _, _, outcome in rows],
     )
+
+
+def count_left(conn: Connection, *, since: datetime) -> list[Row]:
+    """Count the rows that were left, by policy: ``num_rows``, ``newest_at``, and the newest ``row_id``."""
+    return fetch_all(conn, "row_entries", "count_rows_left", starts_at=since)
 
 
 def count(conn: Connection, *, holder: Holder) -> Counter[str]:
