@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
-from s3_retention.errors import PlanRefusedError, RowsError, RowsUnavailableError
+from s3_retention.core.policy_rows import OrphanedSql
+from s3_retention.errors import PlanRefusedError, PolicyError, RowsError, RowsUnavailableError
+from s3_retention.policy_files import load_policy
+from sandbox.app_database import TRIGGERS
 from tests.app_database import AppDatabase, orphans_of
 
 if TYPE_CHECKING:
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
     from tests.factories import World
 
 _numbers = itertools.count(1)
+PAGE = Path(__file__).parents[2] / "docs" / "orphans.md"
 RULES: dict[str, Any] = {
     "select": {"regex": r"(?s)sfs/.+"},
     "age": {"from": "detached_at", "retain": "7d"},
@@ -283,3 +290,59 @@ def test_a_database_that_goes_away_after_the_plan_stops_the_batch_and_the_next_r
     assert world.keys() == {"sfs/a"}
     assert orphaned.delete(batch, try_number=2).num_by_outcome == {"deleted": 1}
     assert not app.left()
+
+
+def test_the_example_and_the_sql_of_the_page_do_what_it_says(world: World, app: AppDatabase) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    app.run(TRIGGERS.read_text(encoding="utf-8"))
+    for statements in re.findall(r"^```sql\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        app.run(statements)
+    (example,) = re.findall(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    written = yaml.safe_load(example)
+    written["source"]["bucket"] = world.bucket
+    orphaned = world.under(**written | {"name": world.policy.name})
+    orphaned = replace(orphaned, orphans=app.rows(orphaned.policy))
+    world.put("sfs/a", "sfs/b", "sfs/c")
+    app.add(*(f"s3://{world.bucket}/sfs/{name}" for name in "ab"))
+    app.add(f"s3://{world.bucket}/sfs/c", age=None)
+    app.run("INSERT INTO mail.drafts (sfs_key) VALUES (%s)", f"s3://{world.bucket}/sfs/b")
+    assert orphaned.clean().num_by_outcome == {"deleted": 1}
+    assert world.keys() == {"sfs/b", "sfs/c"}
+
+
+def test_a_condition_of_a_file_beside_the_policies_decides_and_is_part_of_the_rules(
+    world: World, app: AppDatabase, tmp_path: Path
+) -> None:
+    world.put("sfs/a", "sfs/50%")
+    app.add("sfs/a")
+    app.add("sfs/50%")
+    (tmp_path / "orphans.sql").write_text("sfs_key LIKE '%\\%' -- a percent sign alone\n", encoding="utf-8")
+    (tmp_path / "sfs.yaml").write_text(
+        yaml.safe_dump(
+            RULES
+            | {"name": "sfs", "version": "v1", "mode": "enforce"}
+            | {"source": orphans_of(world.bucket, orphaned=None, orphaned_sql="orphans.sql")}
+        )
+    )
+    first = load_policy(tmp_path, "sfs", min_retention=timedelta(days=1))
+    pages = list(app.rows(first).pages())
+    assert [row.named for page in pages for row in page] == ["sfs/50%"]
+    (tmp_path / "orphans.sql").write_text("email_id IS NULL", encoding="utf-8")
+    assert load_policy(tmp_path, "sfs", min_retention=timedelta(days=1)).rules_hash != first.rules_hash
+    for text, told in (("", "is an empty file"), ("TRUE; DROP TABLE x", "semicolon")):
+        (tmp_path / "orphans.sql").write_text(text, encoding="utf-8")
+        with pytest.raises(PolicyError, match=f"sfs.yaml: source.rows.orphaned_sql = 'orphans.sql'.*{told}"):
+            load_policy(tmp_path, "sfs", min_retention=timedelta(days=1))
+    (tmp_path / "orphans.sql").unlink()
+    with pytest.raises(PolicyError, match="is not there; add the file"):
+        load_policy(tmp_path, "sfs", min_retention=timedelta(days=1))
+
+
+def test_a_condition_that_is_no_sql_is_told_before_anything_is_planned(
+    world: World, app: AppDatabase
+) -> None:
+    orphaned = under(
+        world, app, orphaned=None, orphaned_sql=OrphanedSql(file="o.sql", text="email_id IS NUL")
+    )
+    with pytest.raises(RowsError, match="is no SQL"):
+        orphaned.planned()
