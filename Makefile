@@ -44,6 +44,7 @@ test-unit: $(INSTALLED) ## Run the tests that need no service (seconds)
 test-long: $(INSTALLED) ## Run the properties, the state machine of time and the faults by chance with many more examples
 	@S3_RETENTION_TEST_LONG=1 $(BIN)/python -m pytest -n 2 -m hypothesis --timeout 3600 tests/unit tests/integration
 	@S3_RETENTION_TEST_LONG=1 $(BIN)/python -m pytest tests/faults/test_random_faults.py
+	@S3_RETENTION_TEST_LONG=1 $(BIN)/python -m pytest -n 2 tests/integration/test_reattach.py
 
 .PHONY: chaos
 chaos: $(INSTALLED) ## Kill and stop a real process ten times at every seam, and show what was lost (about half an hour)

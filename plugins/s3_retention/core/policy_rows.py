@@ -155,10 +155,12 @@ class Rows(StrictModel):
     id: Column = Field("id", description="A column that names one row for good, such as the primary key.")
     key: RowKey
     orphaned: tuple[RowCondition, ...] = Field((), description="A row is orphaned when all of these hold.")
-    orphaned_sql: OrphanedSql | None = Field(
+    orphaned_sql: Annotated[
+        OrphanedSql | None,
+        WithJsonSchema({"type": ["string", "null"], "pattern": "^[A-Za-z0-9_-]{1,64}\\.sql$"}),
+    ] = Field(
         None,
         description="Instead: a file beside the policies with a condition on the table's columns, as WHERE has it.",
-        json_schema_extra={"type": "string"},
     )
     detached_at: Column | None = Field(
         None,
