@@ -790,7 +790,37 @@ CREATE VIEW s3_retention.command_outcomes AS
      JOIN s3_retention.intervals ON ((commands.interval_id = intervals.interval_id)))
      JOIN s3_retention.batches ON ((commands.batch_id = batches.batch_id)))
      LEFT JOIN s3_retention.ledger_entries entry ON (((commands.interval_id = entry.interval_id) AND (commands.generation = entry.generation) AND (commands.command_id = entry.command_id))))
-     LEFT JOIN s3_retention.quarantine parked ON (((commands.interval_id = parked.interval_id) AND (commands.generation = parked.generation) AND (commands.command_id = parked.command_id) AND (parked.resolved_at IS NULL))));
+     LEFT JOIN s3_retention.quarantine parked ON (((commands.interval_id = parked.interval_id) AND (commands.generation = parked.generation) AND (commands.command_id = parked.command_id) AND (parked.resolved_at IS NULL))))
+UNION ALL
+ SELECT parked.interval_id,
+    intervals.interval_key,
+    parked.policy,
+    parked.policy_version,
+    parked.generation,
+    parked.tenant,
+    parked.bucket,
+    parked.key,
+    parked.version_id,
+    parked.etag,
+    parked.size,
+    parked.last_modified_at,
+    parked.due_at,
+    parked.operation_id,
+    parked.command_id,
+    parked.redrive_batch_id AS batch_id,
+    COALESCE(entry.outcome, 'quarantined'::text) AS outcome,
+        CASE
+            WHEN (entry.outcome IS NULL) THEN parked.failure_class
+            ELSE entry.reason
+        END AS reason,
+    COALESCE(entry.num_attempts, parked.num_attempts) AS num_attempts,
+    COALESCE(entry.request_id, parked.request_id) AS request_id,
+    entry.marker_version_id,
+    entry.settled_at
+   FROM ((s3_retention.quarantine parked
+     JOIN s3_retention.intervals ON ((parked.interval_id = intervals.interval_id)))
+     LEFT JOIN s3_retention.ledger_entries entry ON (((parked.interval_id = entry.interval_id) AND (parked.generation = entry.generation) AND (parked.command_id = entry.command_id))))
+  WHERE (parked.supersedes IS NOT NULL);
 
 COMMENT ON VIEW s3_retention.command_outcomes IS 'Each command that was ever planned, once, and where it stands now. Ask for one interval_id: all is much.';
 

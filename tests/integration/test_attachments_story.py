@@ -11,6 +11,7 @@ from s3_retention.core.holder import Holder
 from s3_retention.core.redrive import Selection
 from s3_retention.sources.row_source import RowSource
 from s3_retention.steps import redrive, reread
+from s3_retention.store import histories
 from tests.app_database import AppDatabase, orphans_of
 from tests.factories import REDRIVE
 from tests.integration.test_orphaned_rows import RULES, row_outcomes
@@ -107,6 +108,15 @@ def test_nothing_referenced_is_lost_and_every_row_is_accounted_for(world: World,
     assert (old["resolution"], new["resolution"]) == ("kept", "deleted")
     assert (old["superseded_by"], old["command_id"]) == (new["command_id"], new["supersedes"])
     assert new["operation_id"] != old["operation_id"], "it is a new operation"
+    outcomes = orphaned.rows(
+        "SELECT outcome, count(*) AS num FROM s3_retention.command_outcomes GROUP BY outcome ORDER BY outcome"
+    )
+    assert {row["outcome"]: row["num"] for row in outcomes} == {
+        "deleted": num_deleted + 2,
+        "kept": NUM_REATTACHED + 1,
+    }
+    told = histories.list_history(world.conn, bucket=world.bucket, key=MALFORMED)
+    assert [row["event"] for row in told] == ["quarantined", "redriven", "deleted", "resolved", "row deleted"]
     (balance,) = orphaned.rows("SELECT * FROM s3_retention.balance")
     assert (balance["num_pending"], balance["num_quarantined"]) == (0, 0)
     assert balance["num_discovered"] == NUM_ORPHANED, "and counts as one more command"

@@ -101,6 +101,88 @@ CROSS JOIN LATERAL (
 COMMENT ON VIEW s3_retention.balance IS
 'Per interval: discovered = deleted + already_absent + changed + kept + quarantined + pending.';
 
+-- Each command that a redrive has made for a corrected row, too: no plan holds it.
+CREATE OR REPLACE VIEW s3_retention.command_outcomes AS
+SELECT
+    commands.interval_id,
+    intervals.interval_key,
+    commands.policy,
+    commands.policy_version,
+    commands.generation,
+    commands.tenant,
+    commands.bucket,
+    commands.key,
+    commands.version_id,
+    commands.etag,
+    commands.size,
+    commands.last_modified_at,
+    commands.due_at,
+    commands.operation_id,
+    commands.command_id,
+    commands.batch_id,
+    coalesce(
+        entry.outcome,
+        CASE
+            WHEN parked.quarantine_id IS NOT NULL THEN 'quarantined'
+            WHEN batches.stopped_class IS NOT NULL THEN 'stopped'
+            ELSE 'pending'
+        END
+    ) AS outcome,
+    CASE
+        WHEN entry.outcome IS NULL THEN coalesce(parked.failure_class, batches.stopped_class)
+        ELSE entry.reason
+    END AS reason,
+    coalesce(entry.num_attempts, parked.num_attempts, 0) AS num_attempts,
+    coalesce(entry.request_id, parked.request_id) AS request_id,
+    entry.marker_version_id,
+    entry.settled_at
+FROM s3_retention.commands
+INNER JOIN s3_retention.intervals ON commands.interval_id = intervals.interval_id
+INNER JOIN s3_retention.batches ON commands.batch_id = batches.batch_id
+LEFT JOIN s3_retention.ledger_entries AS entry
+    ON
+        commands.interval_id = entry.interval_id
+        AND commands.generation = entry.generation
+        AND commands.command_id = entry.command_id
+LEFT JOIN s3_retention.quarantine AS parked
+    ON
+        commands.interval_id = parked.interval_id
+        AND commands.generation = parked.generation
+        AND commands.command_id = parked.command_id
+        AND parked.resolved_at IS NULL
+UNION ALL
+SELECT
+    parked.interval_id,
+    intervals.interval_key,
+    parked.policy,
+    parked.policy_version,
+    parked.generation,
+    parked.tenant,
+    parked.bucket,
+    parked.key,
+    parked.version_id,
+    parked.etag,
+    parked.size,
+    parked.last_modified_at,
+    parked.due_at,
+    parked.operation_id,
+    parked.command_id,
+    parked.redrive_batch_id AS batch_id,
+    coalesce(entry.outcome, 'quarantined') AS outcome,
+    CASE WHEN entry.outcome IS NULL THEN parked.failure_class ELSE entry.reason END AS reason,
+    coalesce(entry.num_attempts, parked.num_attempts) AS num_attempts,
+    coalesce(entry.request_id, parked.request_id) AS request_id,
+    entry.marker_version_id,
+    entry.settled_at
+FROM s3_retention.quarantine AS parked
+INNER JOIN s3_retention.intervals ON parked.interval_id = intervals.interval_id
+LEFT JOIN s3_retention.ledger_entries AS entry
+    ON
+        parked.interval_id = entry.interval_id
+        AND parked.generation = entry.generation
+        AND parked.command_id = entry.command_id
+WHERE parked.supersedes IS NOT NULL;
+
 -- Grants --------------------------------------------------------------------------------------------------
 GRANT SELECT ON s3_retention.command_rows, s3_retention.row_entries, s3_retention.orphan_sightings
 TO s3_retention_writer, s3_retention_reader;

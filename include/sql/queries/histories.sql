@@ -44,6 +44,30 @@ LEFT JOIN LATERAL (
 WHERE entry.bucket = %(bucket)s AND entry.key = %(key)s
 UNION ALL
 SELECT
+    gone.settled_at AS happened_at,
+    'row ' || gone.outcome AS event,
+    'row ' || gone.row_id AS detail,
+    intervals.policy,
+    intervals.interval_key,
+    claimed.run,
+    NULL AS acted_by,
+    encode(entry.operation_id, 'hex') AS operation_id
+FROM s3_retention.ledger_entries AS entry
+INNER JOIN s3_retention.intervals ON entry.interval_id = intervals.interval_id
+INNER JOIN s3_retention.row_entries AS gone
+    ON
+        entry.interval_id = gone.interval_id
+        AND entry.generation = gone.generation
+        AND entry.command_id = gone.command_id
+LEFT JOIN LATERAL (
+    SELECT claims.dag_id || '/' || claims.run_id AS run FROM s3_retention.claims
+    WHERE claims.batch_id = gone.batch_id AND claims.fence = gone.fence
+    ORDER BY claims.claim_id
+    LIMIT 1
+) AS claimed ON TRUE
+WHERE entry.bucket = %(bucket)s AND entry.key = %(key)s
+UNION ALL
+SELECT
     events.happened_at,
     events.event,
     concat_ws(
