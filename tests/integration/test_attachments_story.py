@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.testing import CliRunner
 
+from s3_retention.__main__ import app as shell
 from s3_retention.core.holder import Holder
 from s3_retention.core.redrive import Selection
 from s3_retention.sources.row_source import RowSource
@@ -18,7 +20,9 @@ from tests.integration.test_orphaned_rows import RULES, row_outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
+    from sandbox.ledger import Ledger
     from sandbox.postgres import Postgres
     from tests.factories import World
 
@@ -66,7 +70,9 @@ def operation_of(world: World, key: str) -> str:
     return found
 
 
-def test_nothing_referenced_is_lost_and_every_row_is_accounted_for(world: World, app: AppDatabase) -> None:
+def test_nothing_referenced_is_lost_and_every_row_is_accounted_for(
+    world: World, app: AppDatabase, ledger: Ledger, tmp_path: Path
+) -> None:
     keys = fill(app, world.bucket)
     world.put(*keys)
     broken = f"{world.bucket}/{MALFORMED}"
@@ -117,6 +123,15 @@ def test_nothing_referenced_is_lost_and_every_row_is_accounted_for(world: World,
     }
     told = histories.list_history(world.conn, bucket=world.bucket, key=MALFORMED)
     assert [row["event"] for row in told] == ["quarantined", "redriven", "deleted", "resolved", "row deleted"]
+    exported = CliRunner().invoke(
+        shell,
+        ["export", orphaned.interval_key(), "--to", str(tmp_path / "out")],
+        env={"S3_RETENTION_LEDGER_CONNINFO": ledger.writer_conninfo},
+    )
+    assert exported.exit_code == 0, exported.output
+    lines = (tmp_path / "out" / "commands.csv").read_text(encoding="utf-8")
+    assert len(lines.splitlines()) == NUM_ORPHANED + 1
+    assert lines.count(" deleted") == NUM_ORPHANED - NUM_REATTACHED
     (balance,) = orphaned.rows("SELECT * FROM s3_retention.balance")
     assert (balance["num_pending"], balance["num_quarantined"]) == (0, 0)
     assert balance["num_discovered"] == NUM_ORPHANED, "and counts as one more command"

@@ -14,8 +14,8 @@ SELECT
     intervals.num_scanned,
     intervals.num_kept_by_reason,
     (
-        SELECT coalesce(sum(chunks.num_commands), 0)::bigint FROM s3_retention.chunks
-        WHERE chunks.interval_id = intervals.interval_id
+        SELECT balance.num_discovered::bigint FROM s3_retention.balance
+        WHERE balance.interval_id = intervals.interval_id
     ) AS num_planned,
     s3_retention.clock() AS exported_at
 FROM s3_retention.intervals
@@ -38,6 +38,19 @@ ORDER BY plans.generation;
 
 -- name: stream_command_outcomes
 -- Every command of an interval, replays included; ids in hex, so that all formats write them alike.
+-- Of a policy of rows, what became of each row.
+WITH gone AS (
+    SELECT
+        row_entries.generation,
+        row_entries.command_id,
+        string_agg(
+            row_entries.row_id || ' ' || row_entries.outcome, ', ' ORDER BY row_entries.row_id
+        ) AS row_outcomes
+    FROM s3_retention.row_entries
+    WHERE row_entries.interval_id = %(interval_id)s
+    GROUP BY row_entries.generation, row_entries.command_id
+)
+
 SELECT
     one.interval_key,
     one.policy,
@@ -59,6 +72,8 @@ SELECT
     one.num_attempts,
     one.request_id,
     one.marker_version_id,
-    one.settled_at
+    one.settled_at,
+    gone.row_outcomes
 FROM s3_retention.command_outcomes AS one
+LEFT JOIN gone ON one.generation = gone.generation AND one.command_id = gone.command_id
 WHERE one.interval_id = %(interval_id)s;

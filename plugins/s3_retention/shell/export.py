@@ -125,7 +125,7 @@ def _schema() -> pa.Schema:
 COLUMNS = (
     "interval_key", "policy", "policy_version", "generation", "tenant", "bucket", "key", "version_id", "etag", "size",
     "last_modified_at", "due_at", "operation_id", "command_id", "batch_id", "outcome", "reason", "num_attempts",
-    "request_id", "marker_version_id", "settled_at",
+    "request_id", "marker_version_id", "settled_at", "row_outcomes",
 )  # fmt: skip
 """What the files have of each command, in this order; the view ``command_outcomes`` says what they mean."""
 
