@@ -240,6 +240,8 @@ NO_SEAM = {
     "legal_holds.lift_hold": "as above",
     "kill_switches.set_switch": "as above",
     "kill_switches.lift_switch": "as above",
+    "tenant_pauses.insert_pause": "as above",
+    "tenant_pauses.lift_pause": "as above",
     "restores.insert_restores": "one statement of its own, after removals that are found done by the next try: what is "
     "lost with it is a row, and the object is back",
     "late_runs.insert_late_run": "one statement of its own, called by Airflow's triggerer and by no pipeline",

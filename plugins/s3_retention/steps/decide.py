@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from s3_retention.store.connection import Connection
 
 MAX_CHUNK = 1000
+LEAVING = ("in_quarantine", "over_tenant_cap", "tenant_paused")
+"""Reasons why an object is still there that do not let it stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +179,8 @@ def _refuse_everything(policy: RetentionPolicy, result: PlanResult) -> None:
     if result.num_discovered == 0 or policy.limits.allow_expire_everything:
         return
     # By what stays, not by what was scanned: a listing may name a key twice. Quarantine is no place to stay, and what
-    # is over a cap only goes later.
-    leaving = sum(result.num_kept_by_reason.get(reason, 0) for reason in ("in_quarantine", "over_tenant_cap"))
+    # is over a cap or of a paused tenant only goes later.
+    leaving = sum(result.num_kept_by_reason.get(reason, 0) for reason in LEAVING)
     if sum(result.num_kept_by_reason.values()) == leaving:
         raise PlanRefusedError(
             f"policy {policy.name}: all {result.num_scanned:,} objects that the scan saw would be deleted, and "

@@ -30,7 +30,7 @@ class Delivery:
     """Up to 1,000 unfinished commands with the keepers of their groups, at a time of the ledger's clock.
 
     They are all that is unfinished of one chunk; a redrive's are of none. ``held`` are the ids of those that a
-    legal hold is in force on.
+    legal hold is in force on, ``paused`` the tenants among theirs that are paused.
     """
 
     commands: Sequence[DeleteCommand]
@@ -38,6 +38,7 @@ class Delivery:
     chunk_id: int | None
     now: datetime
     held: frozenset[bytes] = frozenset()
+    paused: frozenset[str] = frozenset()
 
     @property
     def is_redrive(self) -> bool:
@@ -50,7 +51,7 @@ def decide_again(
 ) -> dict[bytes, Outcome]:
     """Give the outcome of every command that must not be deleted now, by command id.
 
-    - Under a legal hold: ``kept``, and the next interval sees it again.
+    - Under a legal hold, or of a paused tenant: ``kept``, and the next interval sees it again.
     - Planned under another version of the policy: ``kept``, and the next interval decides by today's rules.
     - A keeper of its group is gone: ``kept``, since the group may have shrunk. The store would not say: it fails.
     - Redriven: looked at anew, and ``kept``, ``changed`` or ``already_absent`` where that is so.
@@ -65,6 +66,9 @@ def decide_again(
     for command in delivery.commands:
         if delivery.held and command.command_id in delivery.held:
             decided[command.command_id] = kept("held")
+            continue
+        if delivery.paused and command.tenant in delivery.paused:
+            decided[command.command_id] = kept("tenant_paused")
             continue
         if command.policy_version != policy.version:
             decided[command.command_id] = kept("policy_changed")

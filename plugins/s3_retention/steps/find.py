@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from s3_retention.core import approval, finding, lateness
 from s3_retention.core.capacity import MAX_RUNS, MAX_SLICES, judge_capacity
-from s3_retention.store import findings, intervals, kill_switches, run_reports, watermarks
+from s3_retention.store import findings, intervals, kill_switches, run_reports, tenant_pauses, watermarks
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from s3_retention.store.connection import Connection
 
 Watched = dict[str, "WatchedPolicy"]
+MAX_NAMED = 20
+"""Paused tenants that a finding names."""
 
 
 def run(
@@ -60,6 +62,9 @@ def _find(conn: Connection, watched: Watched, *, now: datetime) -> Iterator[Find
     yield from (finding.batches_stopped(row) for row in findings.count_stopped_batches(conn))
     yield from (finding.replay_unfinished(row, now=now) for row in findings.list_unfinished_replays(conn))
     yield from (finding.kill_switch(row, now=now) for row in kill_switches.list_open(conn))
+    yield from (
+        finding.tenants_paused(row, now=now) for row in tenant_pauses.sum_open(conn, max_rows=MAX_NAMED)
+    )
     yield from (approval.plan_waits(row, now=now) for row in findings.list_waiting_plans(conn))
     yield from (approval.plan_rejected(row) for row in findings.list_rejected_plans(conn))
     safety_delays = {name: one.safety_delay for name, one in watched.items()}
