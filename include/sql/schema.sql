@@ -1173,6 +1173,21 @@ ALTER TABLE s3_retention.tenant_pauses ALTER COLUMN pause_id ADD GENERATED ALWAY
     CACHE 1
 );
 
+CREATE TABLE s3_retention.tenant_waits (
+    interval_id bigint NOT NULL,
+    generation integer NOT NULL,
+    tenant text NOT NULL COLLATE pg_catalog."C",
+    num_paused bigint NOT NULL,
+    num_over_cap bigint NOT NULL,
+    CONSTRAINT tenant_waits_check CHECK (((num_paused + num_over_cap) > 0)),
+    CONSTRAINT tenant_waits_num_over_cap_check CHECK ((num_over_cap >= 0)),
+    CONSTRAINT tenant_waits_num_paused_check CHECK ((num_paused >= 0))
+);
+
+COMMENT ON TABLE s3_retention.tenant_waits IS 'How much of a tenant is due and got no command in a plan: it is paused, or over its cap. Append-only.';
+
+COMMENT ON COLUMN s3_retention.tenant_waits.generation IS '0 for the first plan of an interval; a replay has the next one.';
+
 CREATE VIEW s3_retention.unfinished_commands AS
  SELECT chunk_id,
     batch_id,
@@ -1409,6 +1424,8 @@ CREATE INDEX simulations_policy ON s3_retention.simulations USING btree (policy,
 
 CREATE UNIQUE INDEX tenant_pauses_one_open ON s3_retention.tenant_pauses USING btree (tenant, COALESCE(policy, ''::text)) WHERE (lifted_at IS NULL);
 
+CREATE INDEX tenant_waits_plan ON s3_retention.tenant_waits USING btree (interval_id, generation);
+
 CREATE INDEX watch_passes_time ON s3_retention.watch_passes USING btree (passed_at);
 
 CREATE TRIGGER aborted_uploads_append_only BEFORE DELETE OR UPDATE ON s3_retention.aborted_uploads FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
@@ -1471,6 +1488,10 @@ CREATE TRIGGER tenant_pauses_lifted_once BEFORE DELETE OR UPDATE ON s3_retention
 
 CREATE TRIGGER tenant_pauses_not_truncated BEFORE TRUNCATE ON s3_retention.tenant_pauses FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
+CREATE TRIGGER tenant_waits_append_only BEFORE DELETE OR UPDATE ON s3_retention.tenant_waits FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER tenant_waits_not_truncated BEFORE TRUNCATE ON s3_retention.tenant_waits FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
 CREATE TRIGGER watch_passes_append_only BEFORE DELETE OR UPDATE ON s3_retention.watch_passes FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER watch_passes_not_truncated BEFORE TRUNCATE ON s3_retention.watch_passes FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
@@ -1530,6 +1551,9 @@ ALTER TABLE ONLY s3_retention.replays
 
 ALTER TABLE ONLY s3_retention.run_reports
     ADD CONSTRAINT run_reports_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
+
+ALTER TABLE ONLY s3_retention.tenant_waits
+    ADD CONSTRAINT tenant_waits_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
 
 GRANT USAGE ON SCHEMA s3_retention TO s3_retention_writer;
 GRANT USAGE ON SCHEMA s3_retention TO s3_retention_reader;
@@ -1821,6 +1845,9 @@ GRANT UPDATE(etag_condition) ON TABLE s3_retention.store_probes TO s3_retention_
 GRANT UPDATE(probed_at) ON TABLE s3_retention.store_probes TO s3_retention_writer;
 
 GRANT UPDATE(valid_until) ON TABLE s3_retention.store_probes TO s3_retention_writer;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.tenant_waits TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.tenant_waits TO s3_retention_reader;
 
 GRANT SELECT ON TABLE s3_retention.unfinished_commands TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.unfinished_commands TO s3_retention_reader;

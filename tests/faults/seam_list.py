@@ -228,6 +228,7 @@ NO_SEAM = {
     "is lost with it is a row, and the upload is gone",
     "plan_candidates.cut_chunks_by_tenant": "as plan_candidates.cut_chunks, for a policy that tells tenants",
     "plan_tenants.lay_chunks": "as above",
+    "tenant_waits.insert_waits": "where something waits by its tenant, in the transaction that stores the plan",
     "plan_canary.take_canary": "a table of the session, of which a killed process leaves nothing",
     "plan_canary.drop_taken_chunk": "as above",
     "plan_canary.insert_canary": "as plan_candidates.insert_chunks, in the same transaction",

@@ -32,6 +32,7 @@ APPEND_ONLY = [
     "aborted_uploads",
     "restores",
     "simulations",
+    "tenant_waits",
 ]
 TABLES = [*APPEND_ONLY, "watermarks", "intervals", "batches", "chunks", "keepers", "failures", "quarantine"]
 TABLES += ["schedules", "missed_intervals", "findings"]
@@ -162,6 +163,10 @@ def used(world: World) -> World:
         "INSERT INTO s3_retention.restores (interval_id, generation, command_id, operation_id, bucket, key, outcome, "
         "dag_id, run_id, acted_by) SELECT interval_id, generation, command_id, operation_id, bucket, key, 'purged', "
         "'d', 'r', 'ann' FROM s3_retention.ledger_entries"
+    )
+    world.conn.execute(
+        "INSERT INTO s3_retention.tenant_waits (interval_id, generation, tenant, num_paused, num_over_cap) "
+        "SELECT interval_id, 0, 't', 1, 0 FROM s3_retention.intervals"
     )
     source = Timeless(world.gateway, world.bucket, "exports/")
     simulate.run(world.conn, source, world.policy, Holder("d", "r", "plan_commands"))

@@ -9,8 +9,10 @@ import pytest
 
 from s3_retention.core.holder import Holder
 from s3_retention.core.lever import PauseTenant, ResumeTenant, StopDeletes
+from s3_retention.core.tenant_counts import TenantCounts
 from s3_retention.errors import PlanRefusedError
-from s3_retention.steps import hold, simulate
+from s3_retention.steps import hold, report, simulate
+from s3_retention.store import histories
 from tests import factories
 from tests.factories import NAME, REDRIVE, World, holder, source_of
 from tests.fakes import asked, faulty_gateway
@@ -157,9 +159,9 @@ def test_a_pause_after_the_plan_keeps_its_objects_alone_and_is_no_failure(shared
     pause(shared)
     result = shared.delete(batch)
     assert (result.num_by_outcome, result.num_failed) == ({"kept": 2, "deleted": 2}, 0)
-    report = shared.report()
-    assert report.is_balanced
-    assert report.num_by_detail == {"kept:tenant_paused": 2}
+    done = shared.report()
+    assert done.is_balanced
+    assert done.num_by_detail == {"kept:tenant_paused": 2}
     assert shared.outcomes()[A] == "kept:tenant_paused"
     assert shared.waiting() == {}
     assert shared.planned("run-2").num_kept_by_reason["tenant_paused"] == 2
@@ -314,3 +316,104 @@ def test_a_finding_names_no_more_tenants_than_a_person_reads(shared: World) -> N
     assert found["message"].startswith(f"policy {NAME} deletes nothing of 23 tenants")
     assert found["message"].endswith("'t19' by ann (they move out), and 3 more")
     assert len(found["tenants"]) == 20
+
+
+# What is told ---------------------------------------------------------------------------------------------
+def test_a_report_names_paused_tenants_first_and_how_much_of_each_waits(
+    shared: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "MAX_TENANTS", 2)
+    shared = shared.under(limits={"max_commands_per_tenant": 2, "allow_expire_everything": True})
+    sizes = {"a": 3, "b": 5, "c": 1, "d": 1}
+    shared.put(*(key_of(who, str(n)) for who, num in sizes.items() for n in range(num)))
+    pause(shared)
+    (batch,) = shared.planned().batches
+    pause(shared, "c", run="pause-2")
+    shared.delete(batch)
+    shared.sweep()
+    done = shared.report()
+    assert done.tenants == (
+        TenantCounts("a", num_paused=3),
+        TenantCounts("c", num_paused=1),
+        TenantCounts(None, num_tenants=2, num_deleted=3, num_over_cap=3),
+    )
+    said = str(done).splitlines()
+    at = said.index("  tenant 'a': 3 waiting while paused")
+    assert said[at + 2] == "  2 other tenants: 3 deleted, 3 waiting over the cap"
+
+
+def test_a_run_with_nothing_to_delete_tells_what_waits(shared: World) -> None:
+    shared.put(A)
+    pause(shared)
+    assert shared.clean().tenants == (TenantCounts("a", num_paused=1),)
+    resume(shared)
+    assert shared.clean("run-2").tenants == (TenantCounts("a", num_deleted=1),)
+
+
+def test_a_replay_tells_what_waits_of_its_own_plan(shared: World) -> None:
+    shared.put(A)
+    pause(shared, "b")
+    shared.clean()
+    shared.put(key_of("a", "y"), key_of("b", "y"))
+    assert shared.replay().tenants == (TenantCounts("b", num_paused=1), TenantCounts("a", num_deleted=1))
+    stored = shared.rows("SELECT generation, tenant, num_paused, num_over_cap FROM s3_retention.tenant_waits")
+    assert [tuple(row.values()) for row in stored] == [(1, "b", 1, 0)]
+
+
+def test_a_policy_that_tells_no_tenants_reports_none(world: World) -> None:
+    world.put(A)
+    assert world.clean().tenants == ()
+
+
+def test_a_pause_is_an_act_of_who_placed_it_and_of_who_lifted_it(shared: World) -> None:
+    pause(shared)
+    pause(shared, "b", NAME, "pause-2")
+    resume(shared)
+    assert shared.rows("SELECT act, subject, acted_by, reason FROM s3_retention.acts ORDER BY acted_at") == [
+        {
+            "act": "paused a tenant",
+            "subject": "a of every policy",
+            "acted_by": "ann",
+            "reason": "they move out",
+        },
+        {"act": "paused a tenant", "subject": f"b of {NAME}", "acted_by": "ann", "reason": "they move out"},
+        {
+            "act": "resumed a tenant",
+            "subject": "a of every policy",
+            "acted_by": "bob",
+            "reason": "they have moved",
+        },
+    ]
+
+
+def test_the_status_of_a_policy_names_who_is_paused_since_when_and_by_whom(shared: World) -> None:
+    shared.put(A)
+    shared.clean()
+    (row,) = histories.list_status(shared.conn)
+    assert row["paused_tenants"] is None
+    pause(shared, policy="another")
+    shared.set_clock("timestamptz '2026-12-01 10:20Z'")
+    for number in range(7):
+        pause(shared, f"t{number}", None if number else NAME, f"pause-{number + 2}")
+    (row,) = histories.list_status(shared.conn)
+    said = row["paused_tenants"].split(", ")
+    assert said[0] == "t0 since 2026-12-01 10:20 by ann (they move out)"
+    assert [one[:2] for one in said] == ["t0", "t1", "t2", "t3", "t4", "an"]
+    assert said[-1] == "and 2 more"
+
+
+def test_the_history_of_a_key_shows_the_pauses_of_its_tenant(shared: World) -> None:
+    shared.put(A, B)
+    (batch,) = shared.planned().batches
+    pause(shared)
+    pause(shared, "b", run="pause-2")
+    pause(shared, policy="another", run="pause-3")
+    shared.delete(batch)
+    resume(shared)
+    told = [
+        (row["event"], row["detail"], row["acted_by"])
+        for row in histories.list_history(shared.conn, bucket=shared.bucket, key=A)
+    ]
+    assert [event for event, _, _ in told] == ["planned", "tenant paused", "kept", "tenant resumed"]
+    assert told[1][1:] == ("tenant a, they move out", "ann")
+    assert told[3][1:] == ("tenant a, they have moved", "bob")

@@ -1,4 +1,4 @@
--- What a person may do to the deletes of one tenant: pause it, while all others go on.
+-- What a person may do to the deletes of one tenant: pause it, while all others go on; and what waits.
 -- Alembic runs this file in one transaction.
 
 -- Pauses --------------------------------------------------------------------------------------------------
@@ -29,6 +29,27 @@ COMMENT ON COLUMN s3_retention.tenant_pauses.tenant IS 'As the policy reads it, 
 CREATE TRIGGER tenant_pauses_lifted_once BEFORE UPDATE OR DELETE ON s3_retention.tenant_pauses
 FOR EACH ROW EXECUTE FUNCTION s3_retention.is_lifted_once();
 CREATE TRIGGER tenant_pauses_not_truncated BEFORE TRUNCATE ON s3_retention.tenant_pauses
+FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
+-- Waits ---------------------------------------------------------------------------------------------------
+CREATE TABLE s3_retention.tenant_waits (
+    interval_id bigint NOT NULL REFERENCES s3_retention.intervals (interval_id),
+    generation integer NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    num_paused bigint NOT NULL CHECK (num_paused >= 0),
+    num_over_cap bigint NOT NULL CHECK (num_over_cap >= 0),
+    CHECK (num_paused + num_over_cap > 0)
+);
+-- Not by the tenant: it may be too long for a row of a btree.
+CREATE INDEX tenant_waits_plan ON s3_retention.tenant_waits (interval_id, generation);
+COMMENT ON TABLE s3_retention.tenant_waits IS
+'How much of a tenant is due and got no command in a plan: it is paused, or over its cap. Append-only.';
+COMMENT ON COLUMN s3_retention.tenant_waits.generation IS
+'0 for the first plan of an interval; a replay has the next one.';
+
+CREATE TRIGGER tenant_waits_append_only BEFORE UPDATE OR DELETE ON s3_retention.tenant_waits
+FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+CREATE TRIGGER tenant_waits_not_truncated BEFORE TRUNCATE ON s3_retention.tenant_waits
 FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 -- People --------------------------------------------------------------------------------------------------
@@ -155,5 +176,7 @@ FROM s3_retention.tenant_pauses AS pauses
 WHERE pauses.lifted_at IS NOT NULL;
 
 -- Grants --------------------------------------------------------------------------------------------------
-GRANT SELECT ON s3_retention.tenant_pauses TO s3_retention_writer, s3_retention_reader;
+GRANT SELECT ON s3_retention.tenant_pauses, s3_retention.tenant_waits
+TO s3_retention_writer, s3_retention_reader;
+GRANT INSERT ON s3_retention.tenant_waits TO s3_retention_writer;
 GRANT INSERT, UPDATE (lifted_by, lifted_at, lift_reason) ON s3_retention.tenant_pauses TO s3_retention_writer;

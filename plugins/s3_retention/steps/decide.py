@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from s3_retention.core.approval import over_limits
 from s3_retention.core.policy_parts import AgeFrom
 from s3_retention.errors import PlanRefusedError
-from s3_retention.store import plan_canary, plan_candidates, plan_keeps, plan_kept_keys, plan_tenants
+from s3_retention.store import (
+    plan_canary,
+    plan_candidates,
+    plan_keeps,
+    plan_kept_keys,
+    plan_tenants,
+    tenant_waits,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -152,6 +159,12 @@ def store_commands(
         by_tenant=policy.tenant is not None,
         canary=canary,
     )
+
+
+def store_waits(conn: Connection, result: PlanResult, *, interval_id: int, generation: int) -> None:
+    """Store what waits of each tenant by this decision; where nothing does, the candidates are not read again."""
+    if tenant_waits.REASONS & result.num_kept_by_reason.keys():
+        tenant_waits.insert(conn, interval_id=interval_id, generation=generation)
 
 
 def chunk_size_of(policy: RetentionPolicy) -> int:
