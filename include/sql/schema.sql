@@ -469,6 +469,32 @@ COMMENT ON TABLE s3_retention.restores IS 'What a restore did about each ledger 
 
 COMMENT ON COLUMN s3_retention.restores.marker_version_id IS 'The delete marker that the ledger entry had recorded.';
 
+CREATE TABLE s3_retention.tenant_pauses (
+    pause_id bigint NOT NULL,
+    policy text,
+    tenant text NOT NULL COLLATE pg_catalog."C",
+    reason text NOT NULL,
+    paused_by text DEFAULT CURRENT_USER NOT NULL,
+    paused_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    dag_id text,
+    run_id text,
+    lifted_by text,
+    lifted_at timestamp with time zone,
+    lift_reason text,
+    CONSTRAINT tenant_pauses_check CHECK ((num_nulls(dag_id, run_id) = ANY (ARRAY[0, 2]))),
+    CONSTRAINT tenant_pauses_check1 CHECK ((num_nulls(lifted_by, lifted_at, lift_reason) = ANY (ARRAY[0, 3]))),
+    CONSTRAINT tenant_pauses_lift_reason_check CHECK ((btrim(lift_reason) <> ''::text)),
+    CONSTRAINT tenant_pauses_policy_check CHECK ((policy <> ''::text)),
+    CONSTRAINT tenant_pauses_reason_check CHECK ((btrim(reason) <> ''::text)),
+    CONSTRAINT tenant_pauses_tenant_check CHECK (((tenant <> ''::text) AND (octet_length(tenant) <= 1024)))
+);
+
+COMMENT ON TABLE s3_retention.tenant_pauses IS 'While a row is not lifted, nothing of its tenant is deleted; what is due waits. Written once, lifted once.';
+
+COMMENT ON COLUMN s3_retention.tenant_pauses.policy IS 'NULL: every policy that tells tenants.';
+
+COMMENT ON COLUMN s3_retention.tenant_pauses.tenant IS 'As the policy reads it, byte for byte.';
+
 CREATE VIEW s3_retention.acts AS
  SELECT holds.placed_at AS acted_at,
     holds.placed_by AS acted_by,
@@ -558,7 +584,28 @@ UNION ALL
     count(*) AS num_objects
    FROM s3_retention.restores
   WHERE (restores.outcome = 'restored'::text)
-  GROUP BY restores.acted_by, restores.bucket, restores.note, restores.dag_id, restores.run_id;
+  GROUP BY restores.acted_by, restores.bucket, restores.note, restores.dag_id, restores.run_id
+UNION ALL
+ SELECT pauses.paused_at AS acted_at,
+    pauses.paused_by AS acted_by,
+    'paused a tenant'::text AS act,
+    concat_ws(' of '::text, pauses.tenant, COALESCE(pauses.policy, 'every policy'::text)) AS subject,
+    pauses.reason,
+    pauses.dag_id,
+    pauses.run_id,
+    NULL::bigint AS num_objects
+   FROM s3_retention.tenant_pauses pauses
+UNION ALL
+ SELECT pauses.lifted_at AS acted_at,
+    pauses.lifted_by AS acted_by,
+    'resumed a tenant'::text AS act,
+    concat_ws(' of '::text, pauses.tenant, COALESCE(pauses.policy, 'every policy'::text)) AS subject,
+    pauses.lift_reason AS reason,
+    NULL::text AS dag_id,
+    NULL::text AS run_id,
+    NULL::bigint AS num_objects
+   FROM s3_retention.tenant_pauses pauses
+  WHERE (pauses.lifted_at IS NOT NULL);
 
 COMMENT ON VIEW s3_retention.acts IS 'What people did, once for each run: holds, stops, answers to plans, redrives, waivers, replays, restores.';
 
@@ -1194,6 +1241,30 @@ COMMENT ON TABLE s3_retention.store_probes IS 'What a store did with a delete wh
 
 COMMENT ON COLUMN s3_retention.store_probes.versioning IS 'What the store said of the versions of the bucket; empty where it said nothing.';
 
+ALTER TABLE s3_retention.tenant_pauses ALTER COLUMN pause_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME s3_retention.tenant_pauses_pause_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE s3_retention.tenant_waits (
+    interval_id bigint NOT NULL,
+    generation integer NOT NULL,
+    tenant text NOT NULL COLLATE pg_catalog."C",
+    num_paused bigint NOT NULL,
+    num_over_cap bigint NOT NULL,
+    CONSTRAINT tenant_waits_check CHECK (((num_paused + num_over_cap) > 0)),
+    CONSTRAINT tenant_waits_num_over_cap_check CHECK ((num_over_cap >= 0)),
+    CONSTRAINT tenant_waits_num_paused_check CHECK ((num_paused >= 0))
+);
+
+COMMENT ON TABLE s3_retention.tenant_waits IS 'How much of a tenant is due and got no command in a plan: it is paused, or over its cap. Append-only.';
+
+COMMENT ON COLUMN s3_retention.tenant_waits.generation IS '0 for the first plan of an interval; a replay has the next one.';
+
 CREATE VIEW s3_retention.unfinished_commands AS
  SELECT chunk_id,
     batch_id,
@@ -1375,6 +1446,12 @@ ALTER TABLE ONLY s3_retention.simulations
 ALTER TABLE ONLY s3_retention.store_probes
     ADD CONSTRAINT store_probes_pkey PRIMARY KEY (endpoint, aws_conn_id, bucket, versioning);
 
+ALTER TABLE ONLY s3_retention.tenant_pauses
+    ADD CONSTRAINT tenant_pauses_dag_id_run_id_key UNIQUE (dag_id, run_id);
+
+ALTER TABLE ONLY s3_retention.tenant_pauses
+    ADD CONSTRAINT tenant_pauses_pkey PRIMARY KEY (pause_id);
+
 ALTER TABLE ONLY s3_retention.watch_passes
     ADD CONSTRAINT watch_passes_pkey PRIMARY KEY (pass_id);
 
@@ -1434,6 +1511,10 @@ CREATE INDEX run_reports_policy ON s3_retention.run_reports USING btree (policy,
 CREATE INDEX run_reports_run ON s3_retention.run_reports USING btree (run_id, dag_id);
 
 CREATE INDEX simulations_policy ON s3_retention.simulations USING btree (policy, simulation_id);
+
+CREATE UNIQUE INDEX tenant_pauses_one_open ON s3_retention.tenant_pauses USING btree (tenant, COALESCE(policy, ''::text)) WHERE (lifted_at IS NULL);
+
+CREATE INDEX tenant_waits_plan ON s3_retention.tenant_waits USING btree (interval_id, generation);
 
 CREATE INDEX watch_passes_time ON s3_retention.watch_passes USING btree (passed_at);
 
@@ -1501,6 +1582,14 @@ CREATE TRIGGER simulations_append_only BEFORE DELETE OR UPDATE ON s3_retention.s
 
 CREATE TRIGGER simulations_not_truncated BEFORE TRUNCATE ON s3_retention.simulations FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
+CREATE TRIGGER tenant_pauses_lifted_once BEFORE DELETE OR UPDATE ON s3_retention.tenant_pauses FOR EACH ROW EXECUTE FUNCTION s3_retention.is_lifted_once();
+
+CREATE TRIGGER tenant_pauses_not_truncated BEFORE TRUNCATE ON s3_retention.tenant_pauses FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER tenant_waits_append_only BEFORE DELETE OR UPDATE ON s3_retention.tenant_waits FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER tenant_waits_not_truncated BEFORE TRUNCATE ON s3_retention.tenant_waits FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
 CREATE TRIGGER watch_passes_append_only BEFORE DELETE OR UPDATE ON s3_retention.watch_passes FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER watch_passes_not_truncated BEFORE TRUNCATE ON s3_retention.watch_passes FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
@@ -1566,6 +1655,9 @@ ALTER TABLE ONLY s3_retention.row_entries
 
 ALTER TABLE ONLY s3_retention.run_reports
     ADD CONSTRAINT run_reports_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
+
+ALTER TABLE ONLY s3_retention.tenant_waits
+    ADD CONSTRAINT tenant_waits_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
 
 GRANT USAGE ON SCHEMA s3_retention TO s3_retention_writer;
 GRANT USAGE ON SCHEMA s3_retention TO s3_retention_reader;
@@ -1707,6 +1799,15 @@ GRANT UPDATE(completed_at) ON TABLE s3_retention.replays TO s3_retention_writer;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.restores TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.restores TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.tenant_pauses TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.tenant_pauses TO s3_retention_reader;
+
+GRANT UPDATE(lifted_by) ON TABLE s3_retention.tenant_pauses TO s3_retention_writer;
+
+GRANT UPDATE(lifted_at) ON TABLE s3_retention.tenant_pauses TO s3_retention_writer;
+
+GRANT UPDATE(lift_reason) ON TABLE s3_retention.tenant_pauses TO s3_retention_writer;
 
 GRANT SELECT ON TABLE s3_retention.acts TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.acts TO s3_retention_reader;
@@ -1857,6 +1958,9 @@ GRANT UPDATE(etag_condition) ON TABLE s3_retention.store_probes TO s3_retention_
 GRANT UPDATE(probed_at) ON TABLE s3_retention.store_probes TO s3_retention_writer;
 
 GRANT UPDATE(valid_until) ON TABLE s3_retention.store_probes TO s3_retention_writer;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.tenant_waits TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.tenant_waits TO s3_retention_reader;
 
 GRANT SELECT ON TABLE s3_retention.unfinished_commands TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.unfinished_commands TO s3_retention_reader;

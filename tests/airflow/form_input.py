@@ -90,7 +90,9 @@ CONNECTION = Field(
 
 FORMS: dict[str, dict[str, Field]] = {
     HOLD: {
-        "action": Field(["erase", "", None, 3], ["place", "lift", "stop", "resume"]),
+        "action": Field(
+            ["erase", "", None, 3], ["place", "lift", "stop", "resume", "pause_tenant", "resume_tenant"]
+        ),
         "reason": REASON,
         "bucket": BUCKET,
         "scope": Field(["folder", "", None, 3], ["key", "prefix", "bucket"]),
@@ -98,6 +100,7 @@ FORMS: dict[str, dict[str, Field]] = {
         "ends_at": TIME,
         "hold_id": Field([0, -1, "one", "", 1.5, True, 2**63], [None, 1, 10**15]),
         "policy": POLICY,
+        "tenant": TEXT,
     },
     REDRIVE: {
         "dry_run": DRY_RUN,

@@ -228,6 +228,7 @@ NO_SEAM = {
     "is lost with it is a row, and the upload is gone",
     "plan_candidates.cut_chunks_by_tenant": "as plan_candidates.cut_chunks, for a policy that tells tenants",
     "plan_tenants.lay_chunks": "as above",
+    "tenant_waits.insert_waits": "where something waits by its tenant, in the transaction that stores the plan",
     "plan_canary.take_canary": "a table of the session, of which a killed process leaves nothing",
     "plan_canary.drop_taken_chunk": "as above",
     "plan_canary.insert_canary": "as plan_candidates.insert_chunks, in the same transaction",
@@ -249,6 +250,8 @@ NO_SEAM = {
     "legal_holds.lift_hold": "as above",
     "kill_switches.set_switch": "as above",
     "kill_switches.lift_switch": "as above",
+    "tenant_pauses.insert_pause": "as above",
+    "tenant_pauses.lift_pause": "as above",
     "restores.insert_restores": "one statement of its own, after removals that are found done by the next try: what is "
     "lost with it is a row, and the object is back",
     "late_runs.insert_late_run": "one statement of its own, called by Airflow's triggerer and by no pipeline",

@@ -37,7 +37,7 @@ def test_a_run_reports_its_outcomes_with_reasons_and_bytes(world: World) -> None
         "num_uploads_aborted": 0,
         "num_redriven_by_class": {},
         "num_resolved_by_class": {},
-        "num_deleted_by_tenant": {},
+        "tenants": [],
         "num_rows_by_outcome": {},
         "is_balanced": True,
         "plan_hash": world.value("SELECT s3_retention.plan_hash(1, 0)").hex(),

@@ -34,6 +34,7 @@ APPEND_ONLY = [
     "simulations",
     "command_rows",
     "row_entries",
+    "tenant_waits",
 ]
 TABLES = [*APPEND_ONLY, "watermarks", "intervals", "batches", "chunks", "keepers", "failures", "quarantine"]
 TABLES += ["schedules", "missed_intervals", "findings"]
@@ -173,6 +174,10 @@ def used(world: World) -> World:
             f"INSERT INTO s3_retention.{table_name} (interval_id, generation, command_id, {columns}) "  # noqa: S608
             f"SELECT interval_id, generation, command_id, {values} FROM s3_retention.ledger_entries"
         )
+    world.conn.execute(
+        "INSERT INTO s3_retention.tenant_waits (interval_id, generation, tenant, num_paused, num_over_cap) "
+        "SELECT interval_id, 0, 't', 1, 0 FROM s3_retention.intervals"
+    )
     source = Timeless(world.gateway, world.bucket, "exports/")
     simulate.run(world.conn, source, world.policy, Holder("d", "r", "plan_commands"))
     return world

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from s3_retention.core.report import RunReport
+from s3_retention.core.tenant_counts import TenantCounts
 from s3_retention.errors import PlanRefusedError
 from s3_retention.steps import decide, report, simulate
 from tests.factories import KEEP_LATEST, UTC, World, facts, holder, source_of
@@ -92,19 +94,27 @@ def test_a_group_of_a_keep_rule_may_reach_over_tenants(shared: World) -> None:
     assert sorted(keys) == [f"exports/2020-0{n}/{who}/x.json" for n, who in ((1, "a"), (1, "b"), (2, "a"))]
 
 
-def test_a_report_tells_what_was_deleted_of_the_largest_tenants(
+def test_a_report_tells_what_became_of_the_largest_tenants_and_of_all_others_together(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report, "MAX_TENANTS", 2)
     world = world.under(**BY_TENANT)
-    sizes = {"a": 1, "b": 3, "c": 2}
+    sizes = {"a": 1, "b": 3, "c": 2, "d": 1}
     world.put(*(f"exports/2020-01/{who}/{n}.json" for who, num in sizes.items() for n in range(num)))
+    world.s3.deny(world.bucket, ["exports/2020-01/b/0.json", "exports/2020-01/d/0.json"])
     done = world.clean()
-    assert done.num_deleted_by_tenant == {"b": 3, "c": 2}
+    assert done.tenants == (
+        TenantCounts("b", num_deleted=2, num_quarantined=1),
+        TenantCounts("c", num_deleted=2),
+        TenantCounts(None, num_tenants=2, num_deleted=1, num_quarantined=1),
+    )
     said = str(done).splitlines()
-    assert said.index("  deleted of 'b': 3") + 1 == said.index("  deleted of 'c': 2")
-    stored = world.value("SELECT counts -> 'num_deleted_by_tenant' FROM s3_retention.run_reports")
-    assert stored == {"b": 3, "c": 2}
+    at = said.index("  tenant 'b': 2 deleted, 1 quarantined")
+    assert said[at + 1 : at + 3] == ["  tenant 'c': 2 deleted", "  2 other tenants: 1 deleted, 1 quarantined"]
+    counts = world.value("SELECT counts FROM s3_retention.run_reports")
+    assert str(RunReport.from_counts(done.policy, done.interval_key, counts)) == str(done).replace(
+        f"  {done.capacity}\n", ""
+    )
 
 
 # The cap of each tenant -----------------------------------------------------------------------------------

@@ -7,12 +7,22 @@ from typing import Any
 
 import pytest
 
-from s3_retention.core.lever import LiftHold, PlaceHold, ResumeDeletes, Scope, StopDeletes, parse_lever
+from s3_retention.core.lever import (
+    LiftHold,
+    PauseTenant,
+    PlaceHold,
+    ResumeDeletes,
+    ResumeTenant,
+    Scope,
+    StopDeletes,
+    parse_lever,
+)
 from s3_retention.errors import LeverError
 
 PLACE = {"action": "place", "reason": " a court order ", "bucket": "a-bucket", "scope": "key", "name": "k"}
 LIFT = {"action": "lift", "reason": "over", "scope": "key", "hold_id": 7}
 STOP = {"action": "stop", "reason": "look first", "scope": "key"}
+PAUSE = {"action": "pause_tenant", "reason": " they move out ", "scope": "key", "tenant": " a/\u00e9 "}
 
 
 def test_a_hold_is_read_with_its_key_byte_for_byte() -> None:
@@ -33,10 +43,16 @@ def test_the_others_are_read_with_what_belongs_to_them() -> None:
     assert parse_lever(STOP | {"action": "resume"}) == ResumeDeletes(None, "look first")
 
 
+def test_a_tenant_is_read_byte_for_byte() -> None:
+    assert parse_lever(PAUSE) == PauseTenant(None, " a/\u00e9 ", "they move out")
+    resume = PAUSE | {"action": "resume_tenant", "policy": "digests", "name": ""}
+    assert parse_lever(resume) == ResumeTenant("digests", " a/\u00e9 ", "they move out")
+
+
 @pytest.mark.parametrize(
     ("form", "said"),
     [
-        ({}, "action = None: it is one of place, lift, stop, resume"),
+        ({}, "action = None: it is one of place, lift, stop, resume, pause_tenant, resume_tenant"),
         (PLACE | {"action": "drop"}, "action = 'drop': it is one of"),
         (PLACE | {"reason": "  "}, "reason is empty"),
         (PLACE | {"reason": None}, "reason is empty"),
@@ -60,6 +76,17 @@ def test_the_others_are_read_with_what_belongs_to_them() -> None:
         (LIFT | {"bucket": "a-bucket"}, "bucket are not for action = lift"),
         (STOP | {"policy": "No!"}, "policy = 'No!': "),
         (STOP | {"name": "k"}, "name are not for action = stop"),
+        (STOP | {"tenant": "acme"}, "tenant are not for action = stop"),
+        (PLACE | {"tenant": "acme"}, "tenant are not for action = place"),
+        (PAUSE | {"tenant": None}, "tenant = None: write the tenant as the policy reads it"),
+        (PAUSE | {"tenant": ""}, "tenant = '': write the tenant"),
+        (PAUSE | {"tenant": 5}, "tenant = 5: write the tenant"),
+        (PAUSE | {"tenant": "a\0b"}, "has a NUL or a lone surrogate"),
+        (PAUSE | {"tenant": "a\ud800"}, "has a NUL or a lone surrogate"),
+        (PAUSE | {"tenant": "\u00e9" * 513}, "has at most 1024 bytes"),
+        (PAUSE | {"policy": "No!"}, "policy = 'No!': "),
+        (PAUSE | {"hold_id": 7}, "hold_id are not for action = pause_tenant"),
+        (PAUSE | {"action": "resume_tenant", "tenant": None}, "tenant = None: write the tenant"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_field_value_and_fix(form: dict[str, Any], said: str) -> None:

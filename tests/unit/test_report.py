@@ -47,7 +47,7 @@ def test_the_counts_are_plain_values() -> None:
         "num_uploads_aborted": 0,
         "num_redriven_by_class": {},
         "num_resolved_by_class": {},
-        "num_deleted_by_tenant": {},
+        "tenants": [],
         "num_rows_by_outcome": {},
         "is_balanced": True,
         "plan_hash": None,

@@ -124,6 +124,33 @@ WHERE
         (holds.scope = 'key' AND holds.name = %(key)s)
         OR (holds.scope <> 'key' AND starts_with(%(key)s, holds.name))
     )
+UNION ALL
+SELECT
+    moment.happened_at,
+    moment.event,
+    concat_ws(', ', 'tenant ' || pauses.tenant, moment.reason) AS detail,
+    pauses.policy,
+    NULL AS interval_key,
+    pauses.dag_id || '/' || pauses.run_id AS run,
+    moment.acted_by,
+    NULL AS operation_id
+FROM s3_retention.tenant_pauses AS pauses
+CROSS JOIN
+    LATERAL (
+        VALUES
+        (pauses.paused_at, 'tenant paused', pauses.reason, pauses.paused_by),
+        (pauses.lifted_at, 'tenant resumed', pauses.lift_reason, pauses.lifted_by)
+    ) AS moment (happened_at, event, reason, acted_by)
+WHERE
+    moment.happened_at IS NOT NULL
+    AND pauses.tenant IN (
+        SELECT chunks.tenant FROM s3_retention.chunks
+        INNER JOIN s3_retention.intervals ON chunks.interval_id = intervals.interval_id
+        WHERE
+            chunks.bucket = %(bucket)s
+            AND %(key)s = any(chunks.keys)
+            AND (pauses.policy IS NULL OR pauses.policy = intervals.policy)
+    )
 ORDER BY happened_at, event;
 
 -- name: list_status
@@ -152,7 +179,31 @@ SELECT
         WHERE
             switches.lifted_at IS NULL
             AND (switches.policy IS NULL OR switches.policy = watermarks.policy)
-    ) AS stopped_for
+    ) AS stopped_for,
+    (
+        SELECT
+            concat_ws(
+                ', ',
+                string_agg(
+                    concat(
+                        pauses.tenant, ' since ',
+                        to_char(pauses.paused_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'),
+                        ' by ', pauses.paused_by, ' (', pauses.reason, ')'
+                    ), ', ' ORDER BY pauses.place
+                ) FILTER (WHERE pauses.place <= 5),
+                'and ' || nullif(greatest(count(*) - 5, 0), 0) || ' more'
+            )
+        FROM (
+            SELECT
+                tenant_pauses.*,
+                row_number() OVER (ORDER BY tenant_pauses.pause_id) AS place
+            FROM s3_retention.tenant_pauses
+            WHERE
+                tenant_pauses.lifted_at IS NULL
+                AND (tenant_pauses.policy IS NULL OR tenant_pauses.policy = watermarks.policy)
+        ) AS pauses
+        HAVING count(*) > 0
+    ) AS paused_tenants
 FROM s3_retention.watermarks
 LEFT JOIN s3_retention.intervals AS unfinished
     ON watermarks.policy = unfinished.policy AND unfinished.state <> 'completed'

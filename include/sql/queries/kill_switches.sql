@@ -1,6 +1,6 @@
 -- name: look_at_levers
--- What a person has set that a running batch must heed: the switch that stops this policy, and which holds
--- are in force, as a sum that changes with them; NULL where there is none.
+-- What a person has set that a running batch must heed: the switch that stops this policy, which holds are in
+-- force and which tenants are paused, each as a sum that changes with them; NULL where there is none.
 WITH switch AS (
     SELECT
         kill_switches.reason,
@@ -16,13 +16,21 @@ WITH switch AS (
 holds AS (
     SELECT md5(string_agg(active_holds.hold_id::text, ',' ORDER BY active_holds.hold_id)) AS in_force
     FROM s3_retention.active_holds
+),
+
+pauses AS (
+    SELECT md5(string_agg(pauses.pause_id::text, ',' ORDER BY pauses.pause_id)) AS in_force
+    FROM s3_retention.tenant_pauses AS pauses
+    WHERE pauses.lifted_at IS NULL AND (pauses.policy IS NULL OR pauses.policy = %(policy)s)
 )
 
 SELECT
     switch.reason AS stop_reason,
     switch.set_by AS stopped_by,
-    holds.in_force AS holds
+    holds.in_force AS holds,
+    pauses.in_force AS pauses
 FROM holds
+CROSS JOIN pauses
 LEFT JOIN switch ON TRUE;
 
 -- name: set_switch

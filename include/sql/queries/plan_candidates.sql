@@ -115,9 +115,10 @@ TRUNCATE plan_decisions;
 -- none is looked for. An open quarantine row keeps its object, unless it waits for a lock that has ended, and
 -- so do a legal hold and an open command of another plan. A version is known by its id: to lock it changes
 -- its time on some stores. Only a replay has a lower bound, and earlier plans
--- of its interval: what one of them has settled is not repeated. Whether any is parked or held at all is
--- asked once, and not for each candidate; which hold covers it is asked of hash tables, by the whole key and
--- by its beginning of each length that a held prefix has: a bucket's is 0.
+-- of its interval: what one of them has settled is not repeated. What nothing else keeps waits where its
+-- tenant is paused. Whether any is parked, held or paused at all is asked once, and not for each candidate;
+-- which hold covers it is asked of hash tables, by the whole key and by its beginning of each length that a
+-- held prefix has: a bucket's is 0.
 WITH known AS MATERIALIZED (
     SELECT
         exists(
@@ -125,6 +126,10 @@ WITH known AS MATERIALIZED (
             WHERE quarantine.policy = %(policy)s AND quarantine.resolved_at IS NULL
         ) AS are_parked,
         exists(SELECT 1 FROM s3_retention.active_holds) AS are_on_hold,
+        exists(
+            SELECT 1 FROM s3_retention.tenant_pauses AS pauses
+            WHERE pauses.lifted_at IS NULL AND (pauses.policy IS NULL OR pauses.policy = %(policy)s)
+        ) AS are_paused,
         exists(SELECT 1 FROM plan_open_commands) AS are_held
 ),
 
@@ -221,6 +226,10 @@ SELECT
                 )
             OFFSET 0 -- noqa: AM09
         ) THEN 'already_settled'
+        WHEN (SELECT known.are_paused FROM known) AND ranked.tenant IN (
+            SELECT pauses.tenant FROM s3_retention.tenant_pauses AS pauses
+            WHERE pauses.lifted_at IS NULL AND (pauses.policy IS NULL OR pauses.policy = %(policy)s)
+        ) THEN 'tenant_paused'
         ELSE 'due'
     END AS reason
 FROM (

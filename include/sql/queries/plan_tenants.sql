@@ -51,14 +51,17 @@ ORDER BY share DESC
 LIMIT 1;
 
 -- name: sum_by_tenant
--- Of what is due, the tenants with the most of it; and what is over the cap.
+-- Of what is due, the tenants with the most of it; and what waits over the cap, or for a pause.
 SELECT
     plan_decisions.tenant,
     count(*) FILTER (WHERE plan_decisions.reason = 'due') AS num_objects,
     coalesce(sum(plan_decisions.size) FILTER (WHERE plan_decisions.reason = 'due'), 0) AS num_bytes,
-    count(*) FILTER (WHERE plan_decisions.reason = 'over_tenant_cap') AS num_over_cap
+    count(*) FILTER (WHERE plan_decisions.reason = 'over_tenant_cap') AS num_over_cap,
+    count(*) FILTER (WHERE plan_decisions.reason = 'tenant_paused') AS num_paused
 FROM plan_decisions
-WHERE plan_decisions.tenant IS NOT NULL AND plan_decisions.reason IN ('due', 'over_tenant_cap')
+WHERE
+    plan_decisions.tenant IS NOT NULL
+    AND plan_decisions.reason IN ('due', 'over_tenant_cap', 'tenant_paused')
 GROUP BY plan_decisions.tenant
 ORDER BY num_objects DESC, plan_decisions.tenant ASC
 LIMIT %(max_rows)s;

@@ -185,29 +185,124 @@ GROUP BY 1, 2
 ORDER BY 1, 2;
 
 -- name: count_tenants
--- What was deleted of each tenant, the largest first. Where no chunk of the run has one, no entry is read.
+-- What became of each tenant in a cleanup run, and what of it waits: those that are paused first, then the
+-- largest; the rest in one row without a name. Where no chunk of the run has a tenant, no entry is read. As
+-- in count_cleanup_commands, only a batch with fewer entries of its own than commands is asked for what is in
+-- quarantine.
 WITH dealt AS (
     SELECT
         batches.batch_id,
-        batches.interval_id
+        batches.interval_id,
+        batches.num_commands
     FROM s3_retention.batches
-    WHERE batches.run_id = %(run_id)s AND batches.dag_id = %(dag_id)s AND batches.kind = 'cleanup'
+    WHERE
+        batches.run_id = %(run_id)s
+        AND batches.dag_id = %(dag_id)s
+        AND batches.kind = 'cleanup'
+        AND EXISTS (
+            SELECT 1
+            FROM s3_retention.batches AS one
+            INNER JOIN s3_retention.chunks ON one.batch_id = chunks.batch_id
+            WHERE one.run_id = %(run_id)s AND one.dag_id = %(dag_id)s AND chunks.tenant IS NOT NULL
+        )
+),
+
+own AS MATERIALIZED (
+    SELECT
+        dealt.batch_id,
+        entry.tenant,
+        count(*) AS num_entries,
+        count(*) FILTER (WHERE entry.outcome = 'deleted') AS num_deleted,
+        count(*) FILTER (WHERE entry.reason = 'tenant_paused') AS num_paused
+    FROM dealt
+    INNER JOIN s3_retention.ledger_entries AS entry
+        ON dealt.batch_id = entry.batch_id AND dealt.interval_id = entry.interval_id
+    GROUP BY 1, 2
+),
+
+others AS MATERIALIZED (
+    SELECT
+        dealt.batch_id,
+        dealt.num_commands
+    FROM dealt
+    LEFT JOIN own ON dealt.batch_id = own.batch_id
+    GROUP BY 1, 2
+    HAVING coalesce(sum(own.num_entries), 0) < dealt.num_commands
+),
+
+parts AS (
+    SELECT
+        own.tenant,
+        own.num_deleted,
+        0 AS num_quarantined,
+        own.num_paused,
+        0 AS num_over_cap
+    FROM own
+    UNION ALL
+    SELECT
+        commands.tenant,
+        0 AS num_deleted,
+        1 AS num_quarantined,
+        0 AS num_paused,
+        0 AS num_over_cap
+    FROM others
+    INNER JOIN s3_retention.commands ON others.batch_id = commands.batch_id
+    INNER JOIN LATERAL (
+        SELECT 1
+        FROM s3_retention.quarantine
+        WHERE
+            quarantine.interval_id = commands.interval_id
+            AND quarantine.generation = commands.generation
+            AND quarantine.command_id = commands.command_id
+            AND quarantine.resolved_at IS NULL
+        OFFSET 0 -- noqa: AM09
+    ) AS parked ON TRUE
+    UNION ALL
+    SELECT
+        tenant_waits.tenant,
+        0 AS num_deleted,
+        0 AS num_quarantined,
+        tenant_waits.num_paused,
+        tenant_waits.num_over_cap
+    FROM s3_retention.tenant_waits
+    WHERE tenant_waits.interval_id = %(interval_id)s AND tenant_waits.generation = %(generation)s
+),
+
+summed AS (
+    SELECT
+        parts.tenant,
+        sum(parts.num_deleted)::bigint AS num_deleted,
+        sum(parts.num_quarantined)::bigint AS num_quarantined,
+        sum(parts.num_paused)::bigint AS num_paused,
+        sum(parts.num_over_cap)::bigint AS num_over_cap
+    FROM parts
+    WHERE parts.tenant IS NOT NULL
+    GROUP BY 1
+    HAVING sum(parts.num_deleted + parts.num_quarantined + parts.num_paused + parts.num_over_cap) > 0
+),
+
+ranked AS (
+    SELECT
+        summed.*,
+        row_number() OVER (
+            ORDER BY
+                summed.num_paused = 0,
+                summed.num_deleted + summed.num_quarantined + summed.num_paused + summed.num_over_cap DESC,
+                summed.tenant
+        ) AS place
+    FROM summed
 )
 
 SELECT
-    entry.tenant,
-    count(*) FILTER (WHERE entry.outcome = 'deleted') AS num_deleted
-FROM dealt
-INNER JOIN s3_retention.ledger_entries AS entry
-    ON dealt.batch_id = entry.batch_id AND dealt.interval_id = entry.interval_id
-WHERE
-    EXISTS (
-        SELECT 1 FROM s3_retention.chunks
-        WHERE chunks.tenant IS NOT NULL AND chunks.batch_id IN (SELECT whole.batch_id FROM dealt AS whole)
-    )
-GROUP BY 1
-ORDER BY 2 DESC, 1 ASC
-LIMIT %(max_rows)s;
+    CASE WHEN min(ranked.place) <= %(max_rows)s::bigint THEN min(ranked.tenant) END AS tenant,
+    count(*) AS num_tenants,
+    sum(ranked.num_deleted)::bigint AS num_deleted,
+    sum(ranked.num_quarantined)::bigint AS num_quarantined,
+    sum(ranked.num_paused)::bigint AS num_paused,
+    sum(ranked.num_over_cap)::bigint AS num_over_cap
+FROM ranked
+GROUP BY least(ranked.place, %(max_rows)s::bigint + 1) -- noqa: AM06
+ORDER BY min(ranked.place); -- noqa: AM06
 
 -- name: count_redriven_commands
 -- Where each row that a redrive run took stands; what it returned is told by its own events.

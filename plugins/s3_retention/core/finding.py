@@ -34,6 +34,7 @@ class FindingKind(str, Enum):
     NO_POLICY_FILE = "no_policy_file"
     REPLAY_UNFINISHED = "replay_unfinished"
     KILL_SWITCH = "kill_switch"
+    TENANTS_PAUSED = "tenants_paused"
     PLAN_WAITS = "plan_waits"
     PLAN_REJECTED = "plan_rejected"
     ROWS_LEFT = "rows_left"
@@ -186,6 +187,26 @@ def kill_switch(facts: Facts, *, now: datetime) -> Finding:
             "set_by": facts["set_by"],
             "reason": facts["reason"],
             "age": age,
+        },
+    )
+
+
+def tenants_paused(facts: Facts, *, now: datetime) -> Finding:
+    """Tenants that are paused in one policy, or in all where it names none; the longest paused are named."""
+    policy, count, age = facts["policy"], facts["num_tenants"], say_age(now - facts["oldest_at"])
+    what = "every policy" if policy is None else f"policy {policy}"
+    named = [f"{one['tenant']!r} by {one['paused_by']} ({one['reason']})" for one in facts["oldest"]]
+    if count > len(named):
+        named.append(f"and {count - len(named):,} more")
+    return Finding(
+        policy,
+        FindingKind.TENANTS_PAUSED,
+        {
+            "message": f"{what} deletes nothing of {say_count(count, 'tenant')}, the longest paused for {age}: "
+            + ", ".join(named),
+            "num_tenants": count,
+            "oldest_age": age,
+            "tenants": facts["oldest"],
         },
     )
 

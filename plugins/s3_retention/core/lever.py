@@ -1,4 +1,4 @@
-"""What a person may do to the deletes: place and lift a legal hold, stop everything, and let it go on."""
+"""What a person may do to the deletes: place and lift a legal hold, stop everything or one tenant, let it go on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from s3_retention.core.form_fields import parse_time
-from s3_retention.core.policy_rules import check_bucket, check_name
+from s3_retention.core.policy_rules import check_bucket, check_name, check_text
 from s3_retention.errors import LeverError
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ class Act(str, Enum):
     LIFT = "lift"
     STOP = "stop"
     RESUME = "resume"
+    PAUSE_TENANT = "pause_tenant"
+    RESUME_TENANT = "resume_tenant"
 
 
 class Scope(str, Enum):
@@ -72,7 +74,25 @@ class ResumeDeletes:
     reason: str
 
 
-Lever: TypeAlias = PlaceHold | LiftHold | StopDeletes | ResumeDeletes
+@dataclass(frozen=True, slots=True)
+class PauseTenant:
+    """Delete nothing of one tenant, by one policy; by any, where it is None. Its objects wait, and no others."""
+
+    policy: str | None
+    tenant: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeTenant:
+    """Let a tenant go on that exactly such a pause has paused."""
+
+    policy: str | None
+    tenant: str
+    reason: str
+
+
+Lever: TypeAlias = PlaceHold | LiftHold | StopDeletes | ResumeDeletes | PauseTenant | ResumeTenant
 
 # `scope` has a value in each form.
 _FIELDS: dict[Act, frozenset[str]] = {
@@ -80,6 +100,8 @@ _FIELDS: dict[Act, frozenset[str]] = {
     Act.LIFT: frozenset({"hold_id"}),
     Act.STOP: frozenset({"policy"}),
     Act.RESUME: frozenset({"policy"}),
+    Act.PAUSE_TENANT: frozenset({"policy", "tenant"}),
+    Act.RESUME_TENANT: frozenset({"policy", "tenant"}),
 }
 
 
@@ -103,6 +125,9 @@ def parse_lever(form: Mapping[str, Any]) -> Lever:
     policy = form.get("policy") or None
     if policy is not None:
         policy = _checked("policy", policy, lambda one: check_name(_text(one)))
+    if act in (Act.PAUSE_TENANT, Act.RESUME_TENANT):
+        tenant = _checked("tenant", form.get("tenant"), lambda one: _check_tenant(_text(one)))
+        return (PauseTenant if act is Act.PAUSE_TENANT else ResumeTenant)(policy, tenant, reason.strip())
     return (StopDeletes if act is Act.STOP else ResumeDeletes)(policy, reason.strip())
 
 
@@ -123,6 +148,15 @@ def _place(form: Mapping[str, Any], reason: str) -> PlaceHold:
     if "\0" in name or len(name.encode(errors="surrogatepass")) > MAX_KEY:
         raise LeverError(f"name = {name[:80]!r}: a key has at most {MAX_KEY} bytes, and none of them is zero")
     return PlaceHold(bucket, scope, name, reason, _checked("ends_at", form.get("ends_at"), parse_time))
+
+
+def _check_tenant(tenant: str) -> str:
+    # Not trimmed: a tenant is part of a key, byte for byte.
+    if not tenant:
+        raise ValueError("write the tenant as the policy reads it from the key, byte for byte")
+    if len(check_text(tenant).encode()) > MAX_KEY:
+        raise ValueError(f"a tenant is part of a key, which has at most {MAX_KEY} bytes")
+    return tenant
 
 
 def _text(value: Any) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from s3_retention.core.run_times import SPANS
+from s3_retention.core.tenant_counts import TenantCounts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,6 @@ _COUNTERS = (
     "num_failed_attempts_by_class",
     "num_redriven_by_class",
     "num_resolved_by_class",
-    "num_deleted_by_tenant",
     "num_rows_by_outcome",
 )
 SETTLED = ("deleted", "already_absent", "changed", "kept")
@@ -37,11 +37,11 @@ class RunReport:
     are those that have ended since they were dealt to this run, and not to one before. ``num_uploads_aborted`` counts
     unfinished multipart uploads, which are no commands and stand outside of the balance. ``num_redriven_by_class``
     counts what a redrive took, by the class it had waited with, and ``num_resolved_by_class`` what of that it has
-    ended. ``num_deleted_by_tenant`` has the largest tenants of a policy that tells them.
+    ended. ``tenants`` are those of a policy that tells them, the paused and the largest by name.
     ``num_rows_by_outcome`` counts, of a policy of rows, the rows of objects that are gone: ``deleted``,
-    ``already_absent`` and ``left``, which were attached meanwhile. ``capacity`` is None for a
-    redrive, and while a policy has too few runs. ``plan_hash`` (32 bytes) and ``rules_hash`` (hex) are those of the
-    plan that the run worked on, and of the rules that made it. ``seconds`` are what ``RunTimes.seconds`` gives.
+    ``already_absent`` and ``left``, which were attached meanwhile. ``capacity`` is None for a redrive, and while a
+    policy has too few runs. ``plan_hash`` (32 bytes) and ``rules_hash`` (hex) are those of the plan that the run worked
+    on, and of the rules that made it. ``seconds`` are what ``RunTimes.seconds`` gives.
     """
 
     policy: str | None
@@ -57,7 +57,7 @@ class RunReport:
     num_uploads_aborted: int = 0
     num_redriven_by_class: Counter[str] = field(default_factory=Counter)
     num_resolved_by_class: Counter[str] = field(default_factory=Counter)
-    num_deleted_by_tenant: Counter[str] = field(default_factory=Counter)
+    tenants: tuple[TenantCounts, ...] = ()
     num_rows_by_outcome: Counter[str] = field(default_factory=Counter)
     plan_hash: bytes | None = None
     rules_hash: str | None = None
@@ -90,6 +90,7 @@ class RunReport:
             counts["num_discovered"],
             **named,
             **whole,
+            tenants=tuple(TenantCounts(**one) for one in counts.get("tenants", ())),
             plan_hash=bytes.fromhex(plan_hash) if plan_hash else None,
             rules_hash=counts.get("rules_hash"),
             seconds=counts.get("seconds", {}),
@@ -107,7 +108,7 @@ class RunReport:
             "num_uploads_aborted": self.num_uploads_aborted,
             "num_redriven_by_class": dict(self.num_redriven_by_class),
             "num_resolved_by_class": dict(self.num_resolved_by_class),
-            "num_deleted_by_tenant": dict(self.num_deleted_by_tenant),
+            "tenants": [asdict(one) for one in self.tenants],
             "num_rows_by_outcome": dict(self.num_rows_by_outcome),
             "is_balanced": self.is_balanced,
             "plan_hash": self.plan_hash.hex() if self.plan_hash else None,
@@ -130,7 +131,7 @@ class RunReport:
         for failure_class, count in sorted(self.num_failed_attempts_by_class.items()):
             lines.append(f"    {failure_class:<13} {count:>12,}")
         lines.append(f"  bytes deleted   {self.num_deleted_bytes:>12,}")
-        lines += self._tenants()
+        lines += [f"  {one}" for one in self.tenants]
         lines += [
             f"  rows {outcome.replace('_', ' '):<14} {count:>8,}"
             for outcome, count in sorted(self.num_rows_by_outcome.items())
@@ -155,10 +156,6 @@ class RunReport:
         if self.plan_hash is None:
             return times
         return [*times, f"  plan {self.plan_hash.hex()}", f"  rules {self.rules_hash}"]
-
-    def _tenants(self) -> list[str]:
-        largest = sorted(self.num_deleted_by_tenant.items(), key=lambda one: (-one[1], one[0]))
-        return [f"  deleted of {tenant!r}: {count:,}" for tenant, count in largest]
 
     def _success_rates(self) -> list[str]:
         """Of a redrive: how much of each class has ended."""

@@ -52,12 +52,16 @@ class ClassSum:
 
 @dataclass(frozen=True, slots=True)
 class TenantSum:
-    """Objects of one tenant: what is due and would go, and what is due beyond ``limits.max_commands_per_tenant``."""
+    """Objects of one tenant: what is due and would go.
+
+    ``num_over_cap`` are due beyond ``limits.max_commands_per_tenant``, ``num_paused`` while the tenant is paused.
+    """
 
     tenant: str
     num_objects: int
     num_bytes: int
     num_over_cap: int
+    num_paused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +133,7 @@ class Simulation:
         if self.tenants:
             lines.append(f"  {'due of tenant':<18} {'objects':>12} {'bytes':>18}")
         lines += [
-            f"  {one.tenant!r:<18} {one.num_objects:>12,} {one.num_bytes:>18,}{_capped(one)}"
+            f"  {one.tenant!r:<18} {one.num_objects:>12,} {one.num_bytes:>18,}{_waiting(one)}"
             for one in self.tenants
         ]
         lines += [f"  would go: {key!r}" for key in self.sample]
@@ -152,8 +156,9 @@ def _fee(one: ClassSum) -> str:
     return f"  {one.num_early:,} sooner than billed: {one.num_byte_days / _GIB:,.2f} GiB-days are paid all the same"
 
 
-def _capped(one: TenantSum) -> str:
-    return f"  and {one.num_over_cap:,} over the cap" if one.num_over_cap else ""
+def _waiting(one: TenantSum) -> str:
+    capped = f"  and {one.num_over_cap:,} over the cap" if one.num_over_cap else ""
+    return capped + (f"  and {one.num_paused:,} while it is paused" if one.num_paused else "")
 
 
 def _span(one: ReasonSum) -> str:

@@ -18,12 +18,18 @@ log = structlog.get_logger("s3_retention")
 
 
 def pull_lever(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Do what the form says: the action, and the id of the hold or the switch."""
+    """Do what the form says: the action, and the id of the hold, the switch or the pause."""
     from s3_retention.steps import hold
 
     with airflow_errors():
         lever = parse_lever(params)
         with open_ledger() as conn:
             done = hold.run(conn, lever, holder(), acted_by=triggering_user())
-    log.info(done.said, action=params["action"], policy=params["policy"], acted_id=done.acted_id)
+    log.info(
+        done.said,
+        action=params["action"],
+        policy=params["policy"],
+        tenant=params["tenant"],
+        acted_id=done.acted_id,
+    )
     return {"action": params["action"], "acted_id": done.acted_id}

@@ -63,7 +63,7 @@ def status(
     conninfo: Conninfo,
     as_json: AsJson = False,  # noqa: FBT002 - as above
 ) -> None:
-    """Show how each policy stands. Exit code 1: something waits, was missed or found, or is stopped."""
+    """Show how each policy stands. Exit code 1: something waits, was missed or found, is stopped or paused."""
     from s3_retention.store import histories
 
     with open_ledger(conninfo) as conn:
@@ -71,10 +71,21 @@ def status(
     counts = ("num_quarantined", "num_missed", "num_findings")
     show(
         rows,
-        ("policy", "completed_through", "open_interval", "state", "claimed_by", *counts, "stopped_for"),
+        (
+            "policy",
+            "completed_through",
+            "open_interval",
+            "state",
+            "claimed_by",
+            *counts,
+            "stopped_for",
+            "paused_tenants",
+        ),
         as_json=as_json,
     )
-    if any(row["stopped_for"] or any(row[count] for count in counts) for row in rows):
+    if any(
+        row["stopped_for"] or row["paused_tenants"] or any(row[count] for count in counts) for row in rows
+    ):
         raise typer.Exit(Exit.NOT_GOOD)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from s3_retention.core.outcome import Outcome
 from s3_retention.core.policy_parts import Versions
 from s3_retention.core.verdict import Decider, Verdict
-from s3_retention.store import legal_holds, watermarks
+from s3_retention.store import legal_holds, tenant_pauses, watermarks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,7 +39,7 @@ def list_verdicts(
         elif policy.versions is Versions.NONCURRENT:
             detail = "keep: current; what lies beneath is decided by its history"
         else:
-            detail = _decide(policy, found, now=now, is_held=held)
+            detail = _decide(conn, policy, found, now=now, is_held=held)
         yield {
             "happened_at": now,
             "event": "verdict",
@@ -56,7 +56,9 @@ def _looks_at(policy: RetentionPolicy, ref: ObjectRef) -> bool:
     return policy.source.bucket == ref.bucket and ref.key.startswith(policy.source.prefix)
 
 
-def _decide(policy: RetentionPolicy, facts: ObjectFacts, *, now: datetime, is_held: bool) -> str:
+def _decide(
+    conn: Connection, policy: RetentionPolicy, facts: ObjectFacts, *, now: datetime, is_held: bool
+) -> str:
     decided = Decider(policy).candidate(facts, now=now)
     if isinstance(decided, Verdict):
         return f"keep: {decided.reasons[0]}"
@@ -64,6 +66,10 @@ def _decide(policy: RetentionPolicy, facts: ObjectFacts, *, now: datetime, is_he
         return f"keep: not_due before {decided.due_at:%Y-%m-%d %H:%M:%S} and window.safety_delay after it"
     if is_held:
         return "keep: held"
+    if decided.tenant is not None and tenant_pauses.find_paused(
+        conn, policy=policy.name, tenants=[decided.tenant]
+    ):
+        return f"keep: tenant_paused ({decided.tenant})"
     since = f"expire: due since {decided.due_at:%Y-%m-%d %H:%M:%S}"
     if policy.keep is None:
         return since

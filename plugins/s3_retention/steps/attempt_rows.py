@@ -49,7 +49,7 @@ class RowChecks:
         asked = [
             command
             for command in self.delivery.commands
-            if command.command_id not in self.delivery.held and command.policy_version == self.policy.version
+            if self.delivery.spared(command, self.policy) is None
         ]
         planned = self._planned(asked)
         self.decided = {

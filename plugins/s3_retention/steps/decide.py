@@ -16,6 +16,7 @@ from s3_retention.store import (
     plan_kept_keys,
     plan_rows,
     plan_tenants,
+    tenant_waits,
 )
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from s3_retention.store.connection import Connection
 
 MAX_CHUNK = 1000
+LEAVING = ("in_quarantine", "over_tenant_cap", "tenant_paused")
+"""Reasons why an object is still there that do not let it stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +164,12 @@ def store_commands(
         plan_rows.store(conn, policy_version=policy.version, interval_id=interval_id, generation=generation)
 
 
+def store_waits(conn: Connection, result: PlanResult, *, interval_id: int, generation: int) -> None:
+    """Store what waits of each tenant by this decision; where nothing does, the candidates are not read again."""
+    if tenant_waits.REASONS & result.num_kept_by_reason.keys():
+        tenant_waits.insert(conn, interval_id=interval_id, generation=generation)
+
+
 def chunk_size_of(policy: RetentionPolicy) -> int:
     """Give the most commands that a chunk of this policy holds."""
     return min(MAX_CHUNK, _batch_size_of(policy))
@@ -186,8 +195,8 @@ def _refuse_everything(policy: RetentionPolicy, result: PlanResult) -> None:
     if result.num_discovered == 0 or policy.limits.allow_expire_everything:
         return
     # By what stays, not by what was scanned: a listing may name a key twice. Quarantine is no place to stay, and what
-    # is over a cap only goes later.
-    leaving = sum(result.num_kept_by_reason.get(reason, 0) for reason in ("in_quarantine", "over_tenant_cap"))
+    # is over a cap or of a paused tenant only goes later.
+    leaving = sum(result.num_kept_by_reason.get(reason, 0) for reason in LEAVING)
     if sum(result.num_kept_by_reason.values()) == leaving:
         raise PlanRefusedError(
             f"policy {policy.name}: all {result.num_scanned:,} objects that the scan saw would be deleted, and "

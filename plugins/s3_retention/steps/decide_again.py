@@ -31,7 +31,8 @@ class Delivery:
     """Up to 1,000 unfinished commands with the keepers of their groups, at a time of the ledger's clock.
 
     They are all that is unfinished of one chunk; a redrive's are of none. ``held`` are the ids of those that a
-    legal hold is in force on. ``rows`` are those of each command, by its id, where its policy is one of rows.
+    legal hold is in force on, ``paused`` the tenants among theirs that are paused. ``rows`` are those of each command,
+    by its id, where its policy is one of rows.
     """
 
     commands: Sequence[DeleteCommand]
@@ -39,12 +40,21 @@ class Delivery:
     chunk_id: int | None
     now: datetime
     held: frozenset[bytes] = frozenset()
+    paused: frozenset[str] = frozenset()
     rows: dict[bytes, PlannedRows] | None = None
 
     @property
     def is_redrive(self) -> bool:
         """Each object is looked at anew: much may have changed since it failed."""
         return self.chunk_id is None
+
+    def spared(self, command: DeleteCommand, policy: RetentionPolicy) -> Outcome | None:
+        """Give the outcome of a command that a person or another version spares; None where it may go on."""
+        if self.held and command.command_id in self.held:
+            return kept("held")
+        if self.paused and command.tenant in self.paused:
+            return kept("tenant_paused")
+        return kept("policy_changed") if command.policy_version != policy.version else None
 
 
 def decide_again(
@@ -56,7 +66,7 @@ def decide_again(
 ) -> dict[bytes, Outcome]:
     """Give the outcome of every command that must not be deleted now, by command id.
 
-    - Under a legal hold: ``kept``, and the next interval sees it again.
+    - Under a legal hold, or of a paused tenant: ``kept``, and the next interval sees it again.
     - Planned under another version of the policy: ``kept``, and the next interval decides by today's rules.
     - A keeper of its group is gone: ``kept``, since the group may have shrunk. The store would not say: it fails.
     - Its rows say so, in ``by_rows``; and what the plan could not see is looked at anew.
@@ -70,14 +80,9 @@ def decide_again(
     decider = Decider(policy)
     faults = Faults()
     for command in delivery.commands:
-        if delivery.held and command.command_id in delivery.held:
-            decided[command.command_id] = kept("held")
-            continue
-        if command.policy_version != policy.version:
-            decided[command.command_id] = kept("policy_changed")
-            continue
-        if command.command_id in by_rows:
-            decided[command.command_id] = by_rows[command.command_id]
+        spared = delivery.spared(command, policy) or by_rows.get(command.command_id)
+        if spared is not None:
+            decided[command.command_id] = spared
             continue
         outcome, is_looked_at = faults.of_all, False
         # Versions are decided with the whole history of their key (steps/decide_versions.py).

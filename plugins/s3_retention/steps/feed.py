@@ -6,7 +6,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from s3_retention.steps.decide_again import Delivery, GroupOfPlan
-from s3_retention.store import chunks, command_rows, legal_holds, quarantine, request_rates, watermarks
+from s3_retention.store import (
+    chunks,
+    command_rows,
+    legal_holds,
+    quarantine,
+    request_rates,
+    tenant_pauses,
+    watermarks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +41,7 @@ class Feed:
     has_rows: bool = False
     _upcoming: Delivery | None = None
     _holds: str | None = None
+    _pauses: str | None = None
     _turn_at: float = 0.0
     _todo: Iterator[Delivery] = field(init=False)
 
@@ -46,7 +55,7 @@ class Feed:
             loaded = next(self._todo, None)
             if loaded is None:
                 return None
-            self._upcoming = self._with_held(loaded) if self._holds is not None else loaded
+            self._upcoming = self._under_levers(loaded)
             # One statement by itself: the turn is taken when it ends.
             seconds = request_rates.reserve(
                 self.conn, self.store, num_keys=len(self._upcoming.commands), max_rate=self.max_rate
@@ -54,15 +63,24 @@ class Feed:
             self._turn_at = self.clock() + seconds
         return self._upcoming
 
-    def heed(self, holds: str | None) -> None:
-        """Heed the holds in force, known by their sum: those that changed are looked up for what is loaded already."""
-        is_new, self._holds = holds != self._holds, holds
+    def heed(self, *, holds: str | None, pauses: str | None) -> None:
+        """Heed the holds and pauses in force, known by their sums: what changed reaches what is loaded already."""
+        is_new = (holds, pauses) != (self._holds, self._pauses)
+        self._holds, self._pauses = holds, pauses
         if is_new and self._upcoming is not None:
-            self._upcoming = self._with_held(self._upcoming)
+            self._upcoming = self._under_levers(self._upcoming)
 
-    def _with_held(self, delivery: Delivery) -> Delivery:
-        places = legal_holds.find_held(self.conn, [command.ref for command in delivery.commands])
-        return replace(delivery, held=frozenset(delivery.commands[place].command_id for place in places))
+    def _under_levers(self, delivery: Delivery) -> Delivery:
+        """Look up what is held and who is paused; where nothing is in force, nothing is asked."""
+        held, paused = frozenset[bytes](), frozenset[str]()
+        if self._holds is not None:
+            places = legal_holds.find_held(self.conn, [command.ref for command in delivery.commands])
+            held = frozenset(delivery.commands[place].command_id for place in places)
+        if self._pauses is not None:
+            tenants = {command.tenant for command in delivery.commands if command.tenant is not None}
+            if tenants:
+                paused = tenant_pauses.find_paused(self.conn, policy=self.batch.policy, tenants=tenants)
+        return replace(delivery, held=held, paused=paused)
 
     def take(self) -> Delivery | None:
         """Give the delivery that is loaded; None where there is none, or its turn has not come."""

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from s3_retention.core import approval, finding, lateness
 from s3_retention.core.capacity import MAX_RUNS, MAX_SLICES, judge_capacity
-from s3_retention.store import findings, intervals, kill_switches, row_entries, run_reports, watermarks
+from s3_retention.store import (
+    findings,
+    intervals,
+    kill_switches,
+    row_entries,
+    run_reports,
+    tenant_pauses,
+    watermarks,
+)
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
@@ -22,6 +30,8 @@ if TYPE_CHECKING:
 LEFT_FOR = timedelta(days=7)
 """How long a row that names an object that is gone is told of."""
 Watched = dict[str, "WatchedPolicy"]
+MAX_NAMED = 20
+"""Paused tenants that a finding names."""
 
 
 def run(
@@ -64,6 +74,9 @@ def _find(conn: Connection, watched: Watched, *, now: datetime) -> Iterator[Find
     yield from (finding.rows_left(row) for row in row_entries.count_left(conn, since=now - LEFT_FOR))
     yield from (finding.replay_unfinished(row, now=now) for row in findings.list_unfinished_replays(conn))
     yield from (finding.kill_switch(row, now=now) for row in kill_switches.list_open(conn))
+    yield from (
+        finding.tenants_paused(row, now=now) for row in tenant_pauses.sum_open(conn, max_rows=MAX_NAMED)
+    )
     yield from (approval.plan_waits(row, now=now) for row in findings.list_waiting_plans(conn))
     yield from (approval.plan_rejected(row) for row in findings.list_rejected_plans(conn))
     safety_delays = {name: one.safety_delay for name, one in watched.items()}

@@ -1,4 +1,4 @@
-"""Does what a person orders: places and lifts legal holds, stops the deletes, and lets them go on.
+"""Does what a person orders: places and lifts holds, stops the deletes or those of a tenant, and lets them go on.
 
 Each act is done once for a run: a run that is cleared finds that it has done it.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from s3_retention.core.lever import LiftHold, PlaceHold, StopDeletes
+from s3_retention.core.lever import LiftHold, PauseTenant, PlaceHold, ResumeTenant, StopDeletes
 from s3_retention.errors import LeverError
-from s3_retention.store import kill_switches, legal_holds, watermarks
+from s3_retention.store import kill_switches, legal_holds, tenant_pauses, watermarks
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HoldResult:
-    """What was done, in a sentence; and the id of the hold or the switch, None where it was lifted before."""
+    """What was done, in a sentence; and the id of the hold, switch or pause, None where it was lifted before."""
 
     said: str
     acted_id: int | None
@@ -40,6 +40,10 @@ def run(conn: Connection, lever: Lever, holder: Holder, *, acted_by: str | None)
             return _lift(conn, lever, who)
         if isinstance(lever, StopDeletes):
             return _stop(conn, lever, holder, who)
+        if isinstance(lever, PauseTenant):
+            return _pause(conn, lever, holder, who)
+        if isinstance(lever, ResumeTenant):
+            return _resume_tenant(conn, lever, who)
         return _resume(conn, lever, who)
 
 
@@ -88,3 +92,29 @@ def _resume(conn: Connection, lever: ResumeDeletes, who: str) -> HoldResult:
     if row is None or not kill_switches.resume(conn, policy=lever.policy, reason=lever.reason, acted_by=who):
         return HoldResult(f"{what} was not stopped, or goes on already", None)
     return HoldResult(f"{what} may delete again: the next run resumes what was stopped", row["switch_id"])
+
+
+def _pause(conn: Connection, lever: PauseTenant, holder: Holder, who: str) -> HoldResult:
+    what = _tenant_of(lever)
+    earlier = tenant_pauses.find_of_run(conn, holder=holder)
+    pause_id = earlier or tenant_pauses.insert(
+        conn, policy=lever.policy, tenant=lever.tenant, reason=lever.reason, holder=holder, acted_by=who
+    )
+    if pause_id is None:
+        row = tenant_pauses.find_open(conn, policy=lever.policy, tenant=lever.tenant) or {}
+        return HoldResult(f"{what} had been paused before, by {row.get('paused_by')}", None)
+    return HoldResult(f"{what} is paused: its objects wait, and no others", pause_id)
+
+
+def _resume_tenant(conn: Connection, lever: ResumeTenant, who: str) -> HoldResult:
+    what = _tenant_of(lever)
+    row = tenant_pauses.find_open(conn, policy=lever.policy, tenant=lever.tenant)
+    if row is None or not tenant_pauses.lift(
+        conn, policy=lever.policy, tenant=lever.tenant, reason=lever.reason, acted_by=who
+    ):
+        return HoldResult(f"{what} was not paused, or goes on already", None)
+    return HoldResult(f"{what} goes on: what waited is due again in the next interval", row["pause_id"])
+
+
+def _tenant_of(lever: PauseTenant | ResumeTenant) -> str:
+    return f"tenant {lever.tenant!r} of {f'policy {lever.policy}' if lever.policy else 'every policy'}"

@@ -20,7 +20,7 @@ LOOK_SECONDS = 1.0
 
 @dataclass(slots=True)
 class Levers:
-    """The kill switch and the legal holds, as they were at the last look."""
+    """The kill switch, the legal holds and the pauses of tenants, as they were at the last look."""
 
     policy: str
     feed: Feed
@@ -34,11 +34,11 @@ class Levers:
         return self._looked_at is None or self.limits.clock() - self._looked_at >= LOOK_SECONDS
 
     def look(self, conn: Connection) -> None:
-        """Look, in the caller's transaction: a switch stops the batch, a new hold reaches what is loaded already."""
+        """Look, in the caller's transaction: a switch stops the batch, a hold or a pause reaches what is loaded."""
         levers = kill_switches.look(conn, policy=self.policy)
         self._looked_at = self.limits.clock()
         if (stop := stop_by_switch(levers)) is not None:
             self.delivered.stop = self.delivered.stop or stop
             # Nothing that is at the store is tried again.
             self.limits.ending.set()
-        self.feed.heed(levers.holds)
+        self.feed.heed(holds=levers.holds, pauses=levers.pauses)

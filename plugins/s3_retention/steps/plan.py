@@ -170,6 +170,7 @@ def _mark_planned(
         next_due_at=result.next_due_at,
         largest_tenant_share=result.largest_tenant_share,
     )
+    decide.store_waits(conn, result, interval_id=interval_id, generation=GENERATION)
     watermarks.move_position(conn, interval_id=interval_id)
 
 

@@ -174,6 +174,7 @@ def _store_plan(
             num_bytes=result.num_bytes,
             num_kept_by_reason=result.num_kept_by_reason,
         )
+        decide.store_waits(conn, result, interval_id=interval_id, generation=generation)
 
 
 def _refuse_over_limit(policy: RetentionPolicy, interval: Interval, result: PlanResult) -> None:

@@ -153,7 +153,13 @@ def _count(
         if row["outcome"] == "deleted":
             num_deleted_bytes += int(row["num_bytes"])
     redriven = quarantine.count_redriven(conn, holder=holder)
-    tenants = run_reports.count_tenants(conn, holder=holder, max_rows=MAX_TENANTS)
+    tenants = run_reports.count_tenants(
+        conn,
+        holder=holder,
+        interval_id=work.interval_id if work else None,
+        generation=work.generation if work else 0,
+        max_rows=MAX_TENANTS,
+    )
     remaining = 0
     if work is not None:
         remaining = batches.count_remaining(conn, interval_id=work.interval_id, generation=work.generation)
@@ -170,9 +176,7 @@ def _count(
         num_uploads_aborted=aborted_uploads.count(conn, holder=holder),
         num_redriven_by_class=Counter({row["failure_class"]: row["num_selected"] for row in redriven}),
         num_resolved_by_class=Counter({row["failure_class"]: row["num_resolved"] for row in redriven}),
-        num_deleted_by_tenant=Counter(
-            {row["tenant"]: row["num_deleted"] for row in tenants if row["tenant"]}
-        ),
+        tenants=tuple(tenants),
         num_rows_by_outcome=row_entries.count(conn, holder=holder),
     )
 

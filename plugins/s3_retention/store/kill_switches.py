@@ -15,11 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SetLevers:
-    """What is set at one moment: why and by whom a policy is stopped, and a sum of the holds in force, None without."""
+    """What is set at one moment: why and by whom a policy is stopped.
+
+    ``holds`` is a sum of the holds in force, ``pauses`` of the pauses of tenants, None without any: another sum is
+    another set.
+    """
 
     stop_reason: str | None
     stopped_by: str | None
     holds: str | None
+    pauses: str | None
 
 
 def look(conn: Connection, *, policy: str) -> SetLevers:

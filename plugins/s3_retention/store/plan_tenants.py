@@ -28,7 +28,10 @@ def find_largest_share(conn: Connection) -> float | None:
 
 
 def sum_by_tenant(conn: Connection, *, max_rows: int) -> list[Row]:
-    """Sum what is due by tenant, the largest first: ``tenant``, ``num_objects``, ``num_bytes``, ``num_over_cap``."""
+    """Sum what is due by tenant, the largest first: ``tenant``, ``num_objects``, ``num_bytes``, and what waits.
+
+    That is ``num_over_cap`` and ``num_paused``.
+    """
     return fetch_all(conn, _TABLE, "sum_by_tenant", max_rows=max_rows)
 
 

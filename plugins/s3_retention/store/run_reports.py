@@ -8,6 +8,7 @@ from psycopg.types.json import Jsonb
 
 from s3_retention.core.capacity import RunFigures
 from s3_retention.core.run_times import RunTimes
+from s3_retention.core.tenant_counts import TenantCounts
 from s3_retention.store.statements import fetch_all, run
 
 if TYPE_CHECKING:
@@ -31,11 +32,24 @@ def count_commands(conn: Connection, *, holder: Holder) -> list[Row]:
     ]
 
 
-def count_tenants(conn: Connection, *, holder: Holder, max_rows: int) -> list[Row]:
-    """Count what a cleanup run deleted of each tenant, the largest first: ``tenant``, ``num_deleted``."""
-    return fetch_all(
-        conn, "run_reports", "count_tenants", dag_id=holder.dag_id, run_id=holder.run_id, max_rows=max_rows
+def count_tenants(
+    conn: Connection, *, holder: Holder, interval_id: int | None, generation: int, max_rows: int
+) -> list[TenantCounts]:
+    """Count what a run did of each tenant, and what waits of it by the plan of this generation of its interval.
+
+    Those that are paused come first, then the largest: at most so many, and all others as one more.
+    """
+    rows = fetch_all(
+        conn,
+        "run_reports",
+        "count_tenants",
+        dag_id=holder.dag_id,
+        run_id=holder.run_id,
+        interval_id=interval_id,
+        generation=generation,
+        max_rows=max_rows,
     )
+    return [TenantCounts(**row) for row in rows]
 
 
 def list_pending(conn: Connection, *, holder: Holder, max_rows: int) -> list[Row]:

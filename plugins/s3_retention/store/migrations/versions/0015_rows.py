@@ -5,7 +5,7 @@ from __future__ import annotations
 from s3_retention.store.migrate import run_sql_file
 
 revision = "0015"
-down_revision = "0013"
+down_revision = "0014"
 branch_labels = None
 depends_on = None
 
