@@ -13,7 +13,13 @@ import pytest
 import yaml
 
 from s3_retention.core.policy_rows import OrphanedSql
-from s3_retention.errors import PlanRefusedError, PolicyError, RowsError, RowsUnavailableError
+from s3_retention.errors import (
+    BatchStoppedError,
+    PlanRefusedError,
+    PolicyError,
+    RowsError,
+    RowsUnavailableError,
+)
 from s3_retention.policy_files import load_policy
 from sandbox.app_database import TRIGGERS
 from tests.app_database import AppDatabase, orphans_of
@@ -346,3 +352,43 @@ def test_a_condition_that_is_no_sql_is_told_before_anything_is_planned(
     )
     with pytest.raises(RowsError, match="is no SQL"):
         orphaned.planned()
+
+
+@pytest.mark.parametrize(
+    ("breaking", "mending"),
+    [
+        (
+            "REVOKE DELETE ON mail.attachments FROM retention_rows",
+            "GRANT DELETE ON mail.attachments TO retention_rows",
+        ),
+        (
+            "ALTER TABLE mail.attachments RENAME orphaned_at TO detached",
+            "ALTER TABLE mail.attachments RENAME detached TO orphaned_at",
+        ),
+        (
+            "REVOKE UPDATE (deleting_at) ON mail.attachments FROM retention_rows",
+            "GRANT UPDATE (deleting_at) ON mail.attachments TO retention_rows",
+        ),
+    ],
+    ids=["no right to delete", "a column that was renamed", "no right to lock"],
+)
+def test_a_table_that_changes_after_the_plan_stops_the_batch_and_no_row_is_lost(
+    world: World, app: AppDatabase, breaking: str, mending: str
+) -> None:
+    world.put("sfs/a")
+    (row,) = app.add("sfs/a")
+    orphaned = under(world, app)
+    (batch,) = orphaned.planned().batches
+    app.run(breaking)
+    result = orphaned.delete(batch)
+    assert (result.stopped_class, result.may_pass) == ("config", False)
+    assert list(app.left()) == [row]
+    assert not orphaned.outcomes()
+    with pytest.raises(BatchStoppedError, match="DatabaseRefused"):
+        orphaned.report()
+    app.run(mending)
+    for again in orphaned.planned("run-2").batches:
+        orphaned.delete(again, "run-2")
+    assert orphaned.report("run-2").is_balanced
+    assert not app.left()
+    assert not world.keys()
