@@ -6,17 +6,22 @@ import itertools
 import os
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
+from s3_retention.core.condition import EtagCondition
 from s3_retention.errors import ClaimLostError
 from s3_retention.sources.postgres_rows import PostgresRows
-from s3_retention.store.connection import connect
+from s3_retention.steps import attempt
+from s3_retention.steps.feed import load_delivery
+from s3_retention.store import chunks
+from s3_retention.store.connection import connect, transaction
 from sandbox.process import wait_until
 from tests.app_database import AppDatabase, orphans_of
+from tests.factories import NO_WAIT
 from tests.integration.test_orphaned_rows import RULES, row_outcomes
 
 if TYPE_CHECKING:
@@ -265,6 +270,31 @@ def test_a_new_row_or_draft_of_an_object_that_is_being_deleted_is_refused(
     assert guarded.report().is_balanced
     assert len(taken) == (0 if is_closed(guarded) else 2)
     assert not guarded.keys()
+
+
+def test_a_kill_switch_leaves_no_row_marked(guarded: World, app: AppDatabase) -> None:
+    guarded.put("sfs/a", "sfs/b")
+    first, _ = app.add("sfs/a", "sfs/b")
+    app.add("sfs/else", age=None)
+    (batch,) = guarded.planned().batches
+    ending = Event()
+
+    def stop() -> None:
+        ending.set()
+
+    limits = replace(NO_WAIT, ending=ending)
+    rows = hooked(guarded, "after the check", stop).orphans
+    (chunk_id,) = (row["chunk_id"] for row in guarded.rows("SELECT chunk_id FROM s3_retention.chunks"))
+    with transaction(guarded.conn):
+        commands = chunks.list_unfinished(guarded.conn, chunk_id=chunk_id, fence=0)
+        delivery = load_delivery(guarded.conn, commands, chunk_id=chunk_id, has_rows=True)
+    came = attempt.run(
+        guarded.gateway, guarded.policy, delivery, limits, EtagCondition.HONOURED, lambda _: None, rows
+    )
+    assert came.attempted == []
+    assert app.run("SELECT 1 FROM mail.attachments WHERE deleting_at IS NOT NULL") == []
+    app.attach(first)
+    assert guarded.delete(batch).num_by_outcome == {"deleted": 1, "kept": 1}
 
 
 def test_a_draft_that_comes_before_the_check_keeps_the_object(guarded: World, app: AppDatabase) -> None:

@@ -73,7 +73,7 @@ class RowChecks:
         """
         try:
             # First those that stay: where the database is away, nothing of a person's is held up for longer.
-            self.rows.unmark(list(self._row_ids(one for one in attempted if _stays(one[1]))))
+            self.rows.unmark(self._row_ids_of_what_stays(attempted))
             return list(attempted), self._delete([one for one in attempted if one[1].kind in _GONE])
         except RowsError as error:
             fault = fault_of(error)
@@ -106,9 +106,11 @@ class RowChecks:
             if command.command_id in known
         }
 
-    def _row_ids(self, attempted: Iterable[Attempted]) -> Iterable[str]:
-        for one in self._planned(command for command, _, _ in attempted).values():
-            yield from one.row_ids
+    def _row_ids_of_what_stays(self, attempted: Sequence[Attempted]) -> list[str]:
+        """Give the rows of every object that is there for certain; what was not sent, since the batch ends, is."""
+        sent = {command.command_id for command, outcome, _ in attempted if not _stays(outcome)}
+        staying = (command for command in self.delivery.commands if command.command_id not in sent)
+        return [row_id for one in self._planned(staying).values() for row_id in one.row_ids]
 
     def _decide(
         self, planned: dict[bytes, PlannedRows], found: Sequence[FoundRow], referenced: AbstractSet[str]
