@@ -22,6 +22,7 @@ from s3_retention.store.connection import connect, transaction
 from sandbox.process import wait_until
 from tests.app_database import AppDatabase, orphans_of
 from tests.factories import NO_WAIT
+from tests.fakes import asked, deleted, faulty_gateway
 from tests.integration.test_orphaned_rows import RULES, row_outcomes
 
 if TYPE_CHECKING:
@@ -270,6 +271,29 @@ def test_a_new_row_or_draft_of_an_object_that_is_being_deleted_is_refused(
     assert guarded.report().is_balanced
     assert len(taken) == (0 if is_closed(guarded) else 2)
     assert not guarded.keys()
+
+
+def test_a_row_that_is_attached_while_the_store_is_waited_for_keeps_its_object(
+    guarded: World, app: AppDatabase
+) -> None:
+    guarded.put("sfs/a", "sfs/b")
+    first, _ = app.add("sfs/a", "sfs/b")
+    app.add("sfs/else", age=None)
+    (batch,) = guarded.planned().batches
+    waited_for: list[Any] = []
+
+    def busy_once(**arguments: Any) -> Any:
+        if waited_for:
+            return guarded.gateway.client.delete_objects(**arguments)
+        waited_for.append(arguments)
+        app.run("UPDATE mail.attachments SET deleting_at = NULL")
+        app.attach(first)
+        return deleted(errors=[(key, "SlowDown") for key in asked(arguments)])
+
+    guarded.through(faulty_gateway(guarded.gateway, delete_objects=busy_once)).delete(batch)
+    assert guarded.report().is_balanced
+    assert guarded.outcomes() == {"sfs/a": "kept:attached", "sfs/b": "deleted"}
+    assert guarded.keys() == {"sfs/a"}
 
 
 def test_a_kill_switch_leaves_no_row_marked(guarded: World, app: AppDatabase) -> None:

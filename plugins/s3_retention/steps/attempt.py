@@ -14,14 +14,13 @@ from s3_retention.core.versions import OVER_KEPT
 from s3_retention.steps import decide_versions, probe
 from s3_retention.steps.attempt_rows import RowChecks
 from s3_retention.steps.decide_again import Delivery, decide_again
-from s3_retention.steps.retry import Attempted, delete_with_retries
+from s3_retention.steps.retry import Attempted, Decide, delete_with_retries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from s3_retention.core.command import DeleteCommand
     from s3_retention.core.objects import ObjectRef
-    from s3_retention.core.outcome import Outcome
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.s3.gateway import S3Gateway
     from s3_retention.s3.limits import RetryLimits
@@ -56,9 +55,9 @@ def run(
     ``rows``, these are checked before, and deleted after it.
     """
     if rows is None:
-        return _attempt(gateway, policy, delivery, limits, condition, found_out, {})
+        return _attempt(gateway, policy, delivery, limits, condition, found_out)
     checks = RowChecks(rows, policy, delivery)
-    came = _attempt(gateway, policy, delivery, limits, condition, found_out, checks.check())
+    came = _attempt(gateway, policy, delivery, limits, condition, found_out, checks.check)
     attempted, settled = checks.finish(came.attempted)
     return replace(came, attempted=attempted, rows=settled)
 
@@ -70,8 +69,9 @@ def _attempt(
     limits: RetryLimits,
     condition: EtagCondition | None,
     found_out: Callable[[EtagCondition], object],
-    by_rows: dict[bytes, Outcome],
+    check_rows: Decide | None = None,
 ) -> Attempt:
+    by_rows = check_rows(delivery.commands) if check_rows is not None else {}
     decided = decide_again(gateway, policy, delivery, limits, by_rows)
     named = _undecided(delivery.commands, decided)
     versions = decide_versions.run(gateway, policy, named, delivery.now, limits)
@@ -98,11 +98,13 @@ def _attempt(
         bypasses_governance=policy.bypass_governance,
     )
     names_versions = any(command.ref.version_id is not None for command in rest)
-    anew = None
+    anew = check_rows
     if names_versions:
         anew = partial(decide_versions.run_alone, gateway, policy, now=delivery.now, limits=limits)
     first = _undecided(rest, versions.beneath)
-    done = delete_with_retries(gateway, first, guard, limits, decide=anew)
+    # A redrive has looked at each object since its rows were checked.
+    is_checked = check_rows is None or not delivery.is_redrive
+    done = delete_with_retries(gateway, first, guard, limits, decide=anew, is_decided=is_checked)
     attempted += done.attempted
     num_failed += done.num_failed_by_class
     # Where the delivery is to end, what lies beneath was perhaps not sent: the next one decides what lies on top, too.

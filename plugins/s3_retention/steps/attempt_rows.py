@@ -6,7 +6,7 @@ docs/guarantees.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from s3_retention.core.orphans import decide_rows, malformed, read_ref
@@ -39,20 +39,15 @@ class RowChecks:
     rows: PostgresRows
     policy: RetentionPolicy
     delivery: Delivery
-    decided: dict[bytes, Outcome] = field(default_factory=dict)
 
-    def check(self) -> dict[bytes, Outcome]:
-        """Give the outcome of every command that must not go on, by the rows of this moment; by command id.
+    def check(self, commands: Sequence[DeleteCommand]) -> dict[bytes, Outcome]:
+        """Give the outcome of each of these commands that must not go on by the rows of this moment; by command id.
 
-        Where the database is at fault, no object is: the batch stops.
+        It is asked before each attempt. Where the database is at fault, no object is: the batch stops.
         """
-        asked = [
-            command
-            for command in self.delivery.commands
-            if self.delivery.spared(command, self.policy) is None
-        ]
+        asked = [command for command in commands if self.delivery.spared(command, self.policy) is None]
         planned = self._planned(asked)
-        self.decided = {
+        decided = {
             command.command_id: kept(NO_ROWS) for command in asked if command.command_id not in planned
         }
         if planned:
@@ -60,11 +55,11 @@ class RowChecks:
                 self.rows.check(
                     row_ids=[row_id for one in planned.values() for row_id in one.row_ids],
                     names=[one.named for one in planned.values()],
-                    decide=lambda found, referenced: self._decide(planned, found, referenced),
+                    decide=lambda found, referenced: self._decide(planned, found, referenced, decided),
                 )
             except RowsError as error:
-                self.decided |= dict.fromkeys(planned, fault_of(error))
-        return self.decided
+                decided |= dict.fromkeys(planned, fault_of(error))
+        return decided
 
     def finish(self, attempted: Sequence[Attempted]) -> tuple[list[Attempted], list[SettledRow]]:
         """Delete the rows whose objects are gone, and take back the marks of those whose objects stay.
@@ -113,9 +108,13 @@ class RowChecks:
         return [row_id for one in self._planned(staying).values() for row_id in one.row_ids]
 
     def _decide(
-        self, planned: dict[bytes, PlannedRows], found: Sequence[FoundRow], referenced: AbstractSet[str]
+        self,
+        planned: dict[bytes, PlannedRows],
+        found: Sequence[FoundRow],
+        referenced: AbstractSet[str],
+        decided: dict[bytes, Outcome],
     ) -> list[str]:
-        """Decide each command by its rows; give the ids of the rows whose delete goes on."""
+        """Decide each command by its rows, into ``decided``; give the ids of the rows whose delete goes on."""
         source = self.policy.source
         assert source.rows is not None  # noqa: S101 - rows have been read
         by_id = {row.row_id: row for row in found}
@@ -140,7 +139,7 @@ class RowChecks:
             if outcome is None:
                 going += [row.row_id for row in own]
             else:
-                self.decided[command_id] = outcome
+                decided[command_id] = outcome
         return going
 
 
@@ -152,4 +151,8 @@ def fault_of(error: RowsError) -> Outcome:
 
 def _stays(outcome: Outcome) -> bool:
     """Say whether the object is there for certain: of what the store did not answer, the mark stays."""
-    return outcome.kind not in _GONE and outcome.kind not in _MAYBE_GONE
+    is_known = outcome.code not in {
+        DATABASE_UNAVAILABLE,
+        REFUSED,
+    }  # else an attempt before it may have been answered
+    return is_known and outcome.kind not in _GONE and outcome.kind not in _MAYBE_GONE
