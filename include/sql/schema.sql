@@ -370,6 +370,7 @@ CREATE TABLE s3_retention.quarantine (
     resolved_at timestamp with time zone,
     superseded_by bytea,
     supersedes bytea,
+    is_unplanned boolean DEFAULT false NOT NULL,
     CONSTRAINT quarantine_check CHECK (((resolution IS NULL) = (resolved_at IS NULL))),
     CONSTRAINT quarantine_command_id_check CHECK ((length(command_id) = 32)),
     CONSTRAINT quarantine_num_attempts_check CHECK ((num_attempts >= 0)),
@@ -389,7 +390,9 @@ COMMENT ON COLUMN s3_retention.quarantine.resolution IS 'How it ended; waived: a
 
 COMMENT ON COLUMN s3_retention.quarantine.superseded_by IS 'The command that was planned in its place, by which the row was closed.';
 
-COMMENT ON COLUMN s3_retention.quarantine.supersedes IS 'The command in whose place a redrive has made this one, since its row was corrected; no plan holds it.';
+COMMENT ON COLUMN s3_retention.quarantine.supersedes IS 'The command in whose place a redrive has made this one, since its row was corrected.';
+
+COMMENT ON COLUMN s3_retention.quarantine.is_unplanned IS 'No plan holds it: it was made for a corrected row, or for an object without a row that an audit found.';
 
 CREATE TABLE s3_retention.quarantine_events (
     event_id bigint NOT NULL,
@@ -617,6 +620,56 @@ CREATE TABLE s3_retention.alembic_version (
     version_num character varying(32) NOT NULL
 );
 
+CREATE TABLE s3_retention.audit_differences (
+    audit_id bigint NOT NULL,
+    kind text NOT NULL,
+    bucket text NOT NULL,
+    key text COLLATE pg_catalog."C",
+    row_id text,
+    size bigint,
+    last_modified_at timestamp with time zone,
+    due_at timestamp with time zone,
+    CONSTRAINT audit_differences_check CHECK ((num_nonnulls(key, row_id) >= 1)),
+    CONSTRAINT audit_differences_kind_check CHECK ((kind = ANY (ARRAY['object_without_row'::text, 'row_without_object'::text, 'row_malformed'::text, 'row_without_key'::text, 'overdue'::text])))
+);
+
+COMMENT ON TABLE s3_retention.audit_differences IS 'The first differences of each kind that an audit found, and found again by a second look. Append-only.';
+
+COMMENT ON COLUMN s3_retention.audit_differences.key IS 'Of the object; of a malformed row, what its key columns say.';
+
+CREATE TABLE s3_retention.audits (
+    audit_id bigint NOT NULL,
+    policy text NOT NULL,
+    policy_version text NOT NULL,
+    dag_id text NOT NULL,
+    run_id text NOT NULL,
+    acted_by text,
+    note text,
+    started_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    num_objects bigint NOT NULL,
+    num_rows bigint NOT NULL,
+    counts jsonb NOT NULL,
+    num_quarantined bigint NOT NULL,
+    CONSTRAINT audits_note_check CHECK ((btrim(note) <> ''::text)),
+    CONSTRAINT audits_num_objects_check CHECK ((num_objects >= 0)),
+    CONSTRAINT audits_num_quarantined_check CHECK ((num_quarantined >= 0)),
+    CONSTRAINT audits_num_rows_check CHECK ((num_rows >= 0))
+);
+
+COMMENT ON TABLE s3_retention.audits IS 'Each audit of a policy: how much it saw, and how many differences of each kind. Append-only.';
+
+COMMENT ON COLUMN s3_retention.audits.num_quarantined IS 'Objects without a row that it has put into quarantine, since its form said so.';
+
+ALTER TABLE s3_retention.audits ALTER COLUMN audit_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME s3_retention.audits_audit_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE s3_retention.ledger_entries (
     interval_id bigint NOT NULL,
     generation integer NOT NULL,
@@ -656,13 +709,13 @@ CREATE VIEW s3_retention.balance AS
     intervals.interval_key,
     intervals.policy,
     intervals.state,
-    (planned.num_discovered + parked.num_superseding) AS num_discovered,
+    (planned.num_discovered + parked.num_unplanned) AS num_discovered,
     ledger.num_deleted,
     ledger.num_already_absent,
     ledger.num_changed,
     ledger.num_kept,
     parked.num_quarantined,
-    (((planned.num_discovered + parked.num_superseding) - ledger.num_settled) - parked.num_quarantined) AS num_pending
+    (((planned.num_discovered + parked.num_unplanned) - ledger.num_settled) - parked.num_quarantined) AS num_pending
    FROM (((s3_retention.intervals
      CROSS JOIN LATERAL ( SELECT COALESCE(sum(chunks.num_commands), (0)::bigint) AS num_discovered
            FROM s3_retention.chunks
@@ -675,7 +728,7 @@ CREATE VIEW s3_retention.balance AS
            FROM s3_retention.ledger_entries entry
           WHERE (entry.interval_id = intervals.interval_id)) ledger)
      CROSS JOIN LATERAL ( SELECT count(*) FILTER (WHERE (quarantine.resolved_at IS NULL)) AS num_quarantined,
-            count(quarantine.supersedes) AS num_superseding
+            count(*) FILTER (WHERE quarantine.is_unplanned) AS num_unplanned
            FROM s3_retention.quarantine
           WHERE (quarantine.interval_id = intervals.interval_id)) parked);
 
@@ -867,7 +920,7 @@ UNION ALL
    FROM ((s3_retention.quarantine parked
      JOIN s3_retention.intervals ON ((parked.interval_id = intervals.interval_id)))
      LEFT JOIN s3_retention.ledger_entries entry ON (((parked.interval_id = entry.interval_id) AND (parked.generation = entry.generation) AND (parked.command_id = entry.command_id))))
-  WHERE (parked.supersedes IS NOT NULL);
+  WHERE parked.is_unplanned;
 
 COMMENT ON VIEW s3_retention.command_outcomes IS 'Each command that was ever planned, once, and where it stands now. Ask for one interval_id: all is much.';
 
@@ -887,11 +940,10 @@ CREATE TABLE s3_retention.command_rows (
     row_ids text[] NOT NULL,
     detached_ats timestamp with time zone[] NOT NULL,
     CONSTRAINT command_rows_check CHECK ((cardinality(detached_ats) = cardinality(row_ids))),
-    CONSTRAINT command_rows_command_id_check CHECK ((length(command_id) = 32)),
-    CONSTRAINT command_rows_row_ids_check CHECK ((cardinality(row_ids) >= 1))
+    CONSTRAINT command_rows_command_id_check CHECK ((length(command_id) = 32))
 );
 
-COMMENT ON TABLE s3_retention.command_rows IS 'Per command of a policy of rows, all orphaned rows of its object as the plan saw them. Append-only.';
+COMMENT ON TABLE s3_retention.command_rows IS 'Per command of a policy of rows, all orphaned rows of its object as they were seen. Append-only.';
 
 COMMENT ON COLUMN s3_retention.command_rows.named IS 'What the key columns of the rows said.';
 
@@ -1338,6 +1390,9 @@ ALTER TABLE ONLY s3_retention.alembic_version
 ALTER TABLE ONLY s3_retention.approvals
     ADD CONSTRAINT approvals_pkey PRIMARY KEY (interval_id, generation);
 
+ALTER TABLE ONLY s3_retention.audits
+    ADD CONSTRAINT audits_pkey PRIMARY KEY (audit_id);
+
 ALTER TABLE ONLY s3_retention.batches
     ADD CONSTRAINT batches_interval_id_generation_batch_number_key UNIQUE (interval_id, generation, batch_number);
 
@@ -1460,6 +1515,12 @@ ALTER TABLE ONLY s3_retention.watermarks
 
 CREATE INDEX aborted_uploads_run ON s3_retention.aborted_uploads USING btree (run_id, dag_id);
 
+CREATE INDEX audit_differences_audit ON s3_retention.audit_differences USING btree (audit_id, kind);
+
+CREATE INDEX audits_policy ON s3_retention.audits USING btree (policy, audit_id);
+
+CREATE INDEX audits_run ON s3_retention.audits USING btree (run_id, dag_id);
+
 CREATE INDEX batches_open ON s3_retention.batches USING btree (interval_id) WHERE (closed_at IS NULL);
 
 CREATE INDEX batches_run ON s3_retention.batches USING btree (run_id, dag_id);
@@ -1525,6 +1586,14 @@ CREATE TRIGGER aborted_uploads_not_truncated BEFORE TRUNCATE ON s3_retention.abo
 CREATE TRIGGER approvals_decide_once BEFORE DELETE OR UPDATE ON s3_retention.approvals FOR EACH ROW EXECUTE FUNCTION s3_retention.approval_decides_once();
 
 CREATE TRIGGER approvals_not_truncated BEFORE TRUNCATE ON s3_retention.approvals FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER audit_differences_append_only BEFORE DELETE OR UPDATE ON s3_retention.audit_differences FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER audit_differences_not_truncated BEFORE TRUNCATE ON s3_retention.audit_differences FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER audits_append_only BEFORE DELETE OR UPDATE ON s3_retention.audits FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+
+CREATE TRIGGER audits_not_truncated BEFORE TRUNCATE ON s3_retention.audits FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER claims_append_only BEFORE DELETE OR UPDATE ON s3_retention.claims FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
@@ -1601,6 +1670,9 @@ ALTER TABLE ONLY s3_retention.aborted_uploads
 
 ALTER TABLE ONLY s3_retention.approvals
     ADD CONSTRAINT approvals_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
+
+ALTER TABLE ONLY s3_retention.audit_differences
+    ADD CONSTRAINT audit_differences_audit_id_fkey FOREIGN KEY (audit_id) REFERENCES s3_retention.audits(audit_id);
 
 ALTER TABLE ONLY s3_retention.batches
     ADD CONSTRAINT batches_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
@@ -1814,6 +1886,12 @@ GRANT SELECT ON TABLE s3_retention.acts TO s3_retention_reader;
 
 GRANT SELECT ON TABLE s3_retention.alembic_version TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.alembic_version TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.audit_differences TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.audit_differences TO s3_retention_reader;
+
+GRANT SELECT,INSERT ON TABLE s3_retention.audits TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.audits TO s3_retention_reader;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.ledger_entries TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.ledger_entries TO s3_retention_reader;

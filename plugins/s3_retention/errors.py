@@ -86,6 +86,10 @@ class LeverError(S3RetentionError):
     """The form cannot be used; nothing was changed."""
 
 
+class AuditRefusedError(S3RetentionError):
+    """The form cannot be used; nothing was put into quarantine."""
+
+
 class RestoreRefusedError(S3RetentionError):
     """The form cannot be used; nothing was restored."""
 

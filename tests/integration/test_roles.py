@@ -34,6 +34,8 @@ APPEND_ONLY = [
     "simulations",
     "command_rows",
     "row_entries",
+    "audits",
+    "audit_differences",
     "tenant_waits",
 ]
 TABLES = [*APPEND_ONLY, "watermarks", "intervals", "batches", "chunks", "keepers", "failures", "quarantine"]
@@ -177,6 +179,12 @@ def used(world: World) -> World:
     world.conn.execute(
         "INSERT INTO s3_retention.tenant_waits (interval_id, generation, tenant, num_paused, num_over_cap) "
         "SELECT interval_id, 0, 't', 1, 0 FROM s3_retention.intervals"
+    )
+    world.root.execute(
+        "WITH audited AS (INSERT INTO s3_retention.audits (policy, policy_version, dag_id, run_id, started_at, "
+        "num_objects, num_rows, counts, num_quarantined) VALUES ('p', 'v', 'd', 'r', now(), 1, 1, '{}', 0) "
+        "RETURNING audit_id) INSERT INTO s3_retention.audit_differences (audit_id, kind, bucket, key) "
+        "SELECT audit_id, 'overdue', 'b', 'k' FROM audited"
     )
     source = Timeless(world.gateway, world.bucket, "exports/")
     simulate.run(world.conn, source, world.policy, Holder("d", "r", "plan_commands"))

@@ -7,12 +7,12 @@ CREATE TABLE s3_retention.command_rows (
     generation integer NOT NULL,
     command_id bytea NOT NULL CHECK (length(command_id) = 32),
     named text COLLATE "C" NOT NULL,
-    row_ids text[] NOT NULL CHECK (cardinality(row_ids) >= 1),
+    row_ids text[] NOT NULL,
     detached_ats timestamptz[] NOT NULL CHECK (cardinality(detached_ats) = cardinality(row_ids)),
     PRIMARY KEY (interval_id, generation, command_id)
 );
 COMMENT ON TABLE s3_retention.command_rows IS
-'Per command of a policy of rows, all orphaned rows of its object as the plan saw them. Append-only.';
+'Per command of a policy of rows, all orphaned rows of its object as they were seen. Append-only.';
 COMMENT ON COLUMN s3_retention.command_rows.named IS
 'What the key columns of the rows said.';
 
@@ -57,7 +57,10 @@ COMMENT ON TABLE s3_retention.orphan_sightings IS
 -- Quarantine ----------------------------------------------------------------------------------------------
 ALTER TABLE s3_retention.quarantine ADD COLUMN supersedes bytea CHECK (length(supersedes) = 32);
 COMMENT ON COLUMN s3_retention.quarantine.supersedes IS
-'The command in whose place a redrive has made this one, since its row was corrected; no plan holds it.';
+'The command in whose place a redrive has made this one, since its row was corrected.';
+ALTER TABLE s3_retention.quarantine ADD COLUMN is_unplanned boolean NOT NULL DEFAULT FALSE;
+COMMENT ON COLUMN s3_retention.quarantine.is_unplanned IS
+'No plan holds it: it was made for a corrected row, or for an object without a row that an audit found.';
 
 CREATE OR REPLACE VIEW s3_retention.balance AS
 SELECT
@@ -65,13 +68,13 @@ SELECT
     intervals.interval_key,
     intervals.policy,
     intervals.state,
-    planned.num_discovered + parked.num_superseding AS num_discovered,
+    planned.num_discovered + parked.num_unplanned AS num_discovered,
     ledger.num_deleted,
     ledger.num_already_absent,
     ledger.num_changed,
     ledger.num_kept,
     parked.num_quarantined,
-    planned.num_discovered + parked.num_superseding
+    planned.num_discovered + parked.num_unplanned
     - ledger.num_settled - parked.num_quarantined AS num_pending
 FROM s3_retention.intervals
 CROSS JOIN
@@ -94,14 +97,14 @@ CROSS JOIN
 CROSS JOIN LATERAL (
     SELECT
         count(*) FILTER (WHERE quarantine.resolved_at IS NULL) AS num_quarantined,
-        count(quarantine.supersedes) AS num_superseding
+        count(*) FILTER (WHERE quarantine.is_unplanned) AS num_unplanned
     FROM s3_retention.quarantine
     WHERE quarantine.interval_id = intervals.interval_id
 ) AS parked;
 COMMENT ON VIEW s3_retention.balance IS
 'Per interval: discovered = deleted + already_absent + changed + kept + quarantined + pending.';
 
--- Each command that a redrive has made for a corrected row, too: no plan holds it.
+-- Each command that no plan holds, too.
 CREATE OR REPLACE VIEW s3_retention.command_outcomes AS
 SELECT
     commands.interval_id,
@@ -181,7 +184,7 @@ LEFT JOIN s3_retention.ledger_entries AS entry
         parked.interval_id = entry.interval_id
         AND parked.generation = entry.generation
         AND parked.command_id = entry.command_id
-WHERE parked.supersedes IS NOT NULL;
+WHERE parked.is_unplanned;
 
 -- Grants --------------------------------------------------------------------------------------------------
 GRANT SELECT ON s3_retention.command_rows, s3_retention.row_entries, s3_retention.orphan_sightings

@@ -53,7 +53,7 @@ superseding AS (
     INSERT INTO s3_retention.quarantine (
         policy, policy_version, interval_id, generation, command_id, operation_id, tenant, bucket, key, etag,
         size, last_modified_at, due_at, failure_class, code, message, num_attempts, dag_id, run_id, map_index,
-        first_failed_at, last_failed_at, num_redrives, supersedes
+        first_failed_at, last_failed_at, num_redrives, supersedes, is_unplanned
     )
     SELECT
         waiting.policy,
@@ -79,7 +79,8 @@ superseding AS (
         waiting.first_failed_at,
         waiting.last_failed_at,
         waiting.num_redrives,
-        waiting.command_id AS supersedes
+        waiting.command_id AS supersedes,
+        TRUE AS is_unplanned
     FROM waiting
     ON CONFLICT DO NOTHING
     RETURNING quarantine_id, failure_class

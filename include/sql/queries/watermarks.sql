@@ -40,3 +40,8 @@ SELECT s3_retention.clock() AS now;
 UPDATE s3_retention.watermarks
 SET num_claim_conflicts = num_claim_conflicts + 1
 WHERE policy = %(policy)s;
+
+-- name: find_completed_through
+-- Before which time all of a policy is settled or in quarantine.
+SELECT watermarks.completed_through FROM s3_retention.watermarks
+WHERE watermarks.policy = %(policy)s;

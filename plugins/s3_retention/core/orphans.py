@@ -59,16 +59,19 @@ class FoundRow:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRows:
-    """The rows for which a command was planned: ``detached_ats`` are theirs, in the order of ``row_ids``."""
+    """The rows for which a command was planned: ``detached_ats`` are theirs, in the order of ``row_ids``.
+
+    There are none for an object without a row, which an audit has found.
+    """
 
     named: str
     row_ids: tuple[str, ...]
     detached_ats: tuple[datetime, ...]
 
     @property
-    def detached_at(self) -> datetime:
+    def detached_at(self) -> datetime | None:
         """When the last of them lost its parent."""
-        return max(self.detached_ats)
+        return max(self.detached_ats, default=None)
 
 
 def read_ref(key: RowKey, named: str, bucket: str) -> ObjectRef | str:
@@ -88,14 +91,19 @@ def read_ref(key: RowKey, named: str, bucket: str) -> ObjectRef | str:
     return ref
 
 
+def name_of(key: RowKey, ref: ObjectRef) -> str:
+    """Write what the key columns of a row say that names this object: the reverse of ``read_ref``."""
+    return f"s3://{ref.bucket}/{ref.key}" if key.url is not None else ref.key
+
+
 def malformed(key: RowKey, planned: PlannedRows, why: str) -> Outcome:
     """Make the outcome of a command whose row names no object that there can be."""
     where = " and ".join(key.columns)
     return Outcome(
         FailureClass.MALFORMED,
         code=MALFORMED,
-        message=f"row {planned.row_ids[0]}: {where} = {planned.named[:_MAX_SHOWN]!r} {why}; correct the row, then "
-        "redrive",
+        message=f"row {', '.join(planned.row_ids[:1])}: {where} = {planned.named[:_MAX_SHOWN]!r} {why}; correct the "
+        "row, then redrive",
     )
 
 

@@ -21,7 +21,7 @@ def optional(pattern: str, says: str, **more: Any) -> dict[str, Any]:
     return {"type": OPTIONAL_TEXT, "$comment": f"{says}, or empty", "pattern": whole, **more}
 
 
-_NAME = "[a-z][a-z0-9_]{0,62}"
+_NAME, _NAMED = "[a-z][a-z0-9_]{0,62}", "1 to 63 of a-z, 0-9 and _, a letter first"
 _DATE = "(?!0000)[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _HOUR, _SIXTY = "([01][0-9]|2[0-3])", "[0-5][0-9]"
 _BOUND = rf"{_DATE}T{_HOUR}:{_SIXTY}:{_SIXTY}(\.[0-9]{{6}})?\+00:00"
@@ -64,12 +64,22 @@ def operation_ids(description: str) -> Param:
     )
 
 
+def named_policy(description: str) -> Param:
+    """Make a field of a policy's name that must be filled in."""
+    named: dict[str, Any] = {"type": "string", "$comment": _NAMED, "pattern": rf"^{_NAME}$(?!\n)"}
+    return Param(**named, title="Policy", description=description, examples=_policy_names())
+
+
 def policy(description: str) -> Param:
     """Make a field of a policy's name; the names that there are are offered."""
     return Param(
         None,
-        **optional(_NAME, "1 to 63 of a-z, 0-9 and _, a letter first"),
+        **optional(_NAME, _NAMED),
         title="Policy",
         description=description,
-        examples=[file.policy.name for file in read_policies() if file.policy],
+        examples=_policy_names(),
     )
+
+
+def _policy_names() -> list[str]:
+    return [file.policy.name for file in read_policies() if file.policy]

@@ -47,14 +47,18 @@ class RowStatements:
         behind: sql.Composable = (
             _TRUE if is_first else sql.SQL("{} > {}").format(sql_name(rows.id), self._after())
         )
-        kept: sql.Composable = sql.SQL("NULL")
-        if not are_all:
+        if are_all:
+            kept: sql.Composable = sql.SQL(
+                "CASE WHEN NOT {}.s3_retention_is_orphaned THEN 'attached' END"
+            ).format(_ROW)
+        else:
             kept = sql.SQL("CASE WHEN {} THEN 'attached' WHEN {} THEN 'referenced' END").format(
                 self._has_attached_row(), self._is_referenced(_ROW)
             )
         return sql.SQL(
             "SELECT {id}::text, {key}::text, {detached_at}, {tenant}, {kept_by}"
-            " FROM (SELECT * FROM {table} WHERE {chosen} AND {behind} ORDER BY {order} LIMIT %(size)s) AS {row}"
+            " FROM (SELECT *, {is_orphaned} IS TRUE AS s3_retention_is_orphaned FROM {table}"
+            " WHERE {chosen} AND {behind} ORDER BY {order} LIMIT %(size)s) AS {row}"
             " ORDER BY {id}"
         ).format(
             id=sql_of(_ROW, rows.id),
@@ -64,6 +68,7 @@ class RowStatements:
             if self.tenant_column
             else sql.SQL("NULL::text"),
             kept_by=kept,
+            is_orphaned=self._is_orphaned(),
             table=sql_table(rows.table),
             chosen=chosen,
             behind=behind,

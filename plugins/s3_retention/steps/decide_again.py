@@ -124,6 +124,9 @@ def _decide_redriven(
     if not is_same_incarnation(command.facts, found):
         return Outcome(Final.CHANGED)
     planned = (delivery.rows or {}).get(command.command_id)
-    rows = NO_ROWS if planned is None else RowFacts(planned.detached_at, command.tenant)
+    rows = NO_ROWS
+    if planned is not None:
+        # An object without a row has its age from itself.
+        rows = RowFacts(planned.detached_at or command.facts.last_modified_at, command.tenant)
     verdict = decider.verdict(command.facts, now=delivery.now, rows=rows)
     return None if verdict.action is Action.EXPIRE else kept(verdict.reasons[0])

@@ -154,8 +154,8 @@ def _plan(
     if not isinstance(found, ObjectFacts):
         if not found.is_final or ref == waiting.ref:
             return None
-        found = ObjectFacts(ref, None, 0, planned.detached_at)
-    verdict = Decider(policy).verdict(found, now=now, rows=RowFacts(planned.detached_at, waiting.tenant))
+        found = ObjectFacts(ref, None, 0, max(ats))
+    verdict = Decider(policy).verdict(found, now=now, rows=RowFacts(max(ats), waiting.tenant))
     if verdict.action is not Action.EXPIRE:
         return None
     operation = bytes.fromhex(operation_id(ref.bucket, ref.key, policy.version))
@@ -163,6 +163,6 @@ def _plan(
         waiting,
         ids=command_id(found, policy.version) + operation,
         facts=found,
-        due_at=planned.detached_at + policy.age.retain,
+        due_at=max(ats) + policy.age.retain,
     )
     return None if corrected.command_id == waiting.command_id else Correction(waiting, corrected, planned)

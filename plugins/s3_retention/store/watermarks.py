@@ -38,6 +38,12 @@ def read_clock(conn: Connection) -> datetime:
     return now
 
 
+def find_completed_through(conn: Connection, *, policy: str) -> datetime | None:
+    """Find before which time all is settled or in quarantine; None for a policy that was never enforced."""
+    row = fetch_one(conn, "watermarks", "find_completed_through", policy=policy)
+    return row["completed_through"] if row else None
+
+
 def move_position(conn: Connection, *, interval_id: int) -> None:
     """Say that a complete scan decided everything due before the end of this interval."""
     run(conn, "watermarks", "move_position", interval_id=interval_id)
