@@ -63,7 +63,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
         [1],
         (
             "attempts earlier_generations finding_ids generations interval_ids max_redrives min_bytes min_days "
-            "quarantine_ids sizes"
+            "quarantine_ids sizes weights"
         ),
     ),
     ([Jsonb({})], "details"),

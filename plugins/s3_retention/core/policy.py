@@ -156,6 +156,9 @@ class RetentionPolicy(StrictModel):
             del values["bypass_governance"]
         # By whom a simulation looks decides nothing.
         values["source"].pop("simulate_aws_conn_id", None)
+        if self.tenant is not None:
+            # Nor does who comes first.
+            del values["tenant"]["weights"]
         canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
         return sha256(canonical.encode()).hexdigest()
 
