@@ -117,3 +117,79 @@ def test_a_store_that_is_not_known_yet_is_found_out_and_then_used_by_all_threads
     world, batch = planned(replace(world, knows_store=False), *ODD_KEYS[:6], parallel=4)
     assert world.delete(batch).num_by_outcome == {"deleted": 6}
     assert world.balance() == (6, 6, 0, 0, 0, 0, 0)
+
+
+# One tenant among others ----------------------------------------------------------------------------------
+BY_TENANT: dict[str, Any] = {
+    "select": {"regex": r"exports/2020-01/(?P<customer>[^/]+)/.*"},
+    "tenant": {"group": "customer"},
+}
+
+
+def test_a_tenant_whose_requests_hang_leaves_threads_to_the_others(world: World) -> None:
+    noisy = [f"exports/2020-01/a/{number}.json" for number in range(6)]
+    others = [f"exports/2020-01/{who}/{number}.json" for who in "bc" for number in range(3)]
+    world.put(*noisy, *others)
+    world = world.under(**BY_TENANT, batch={"parallel": 4, "parallel_per_tenant": 2})
+    (batch,) = world.planned().batches
+    world.cut_chunks(1)
+    lock, are_done = threading.Lock(), threading.Event()
+    left, at_once, most = set(others), 0, 0
+
+    def delete_objects(**arguments: Any) -> Any:
+        nonlocal at_once, most
+        (key,) = asked(arguments)
+        if key in others:
+            answer = world.gateway.client.delete_objects(**arguments)
+            with lock:
+                left.remove(key)
+                if not left:
+                    are_done.set()
+            return answer
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        # The store answers for this tenant only when all others are done.
+        assert are_done.wait(PATIENCE)
+        with lock:
+            at_once -= 1
+        return world.gateway.client.delete_objects(**arguments)
+
+    result = world.through(faulty_gateway(world.gateway, delete_objects=delete_objects)).delete(batch)
+    assert result.num_by_outcome == {"deleted": 12}
+    assert most == 2
+    assert world.keys() == set()
+
+
+def test_a_limit_of_each_tenant_holds_where_one_is_alone(world: World) -> None:
+    keys = [f"exports/2020-01/a/{number}.json" for number in range(9)]
+    world.put(*keys)
+    world = world.under(**BY_TENANT, batch={"parallel": 8, "parallel_per_tenant": 1})
+    (batch,) = world.planned().batches
+    world.cut_chunks(2)
+    lock, at_once, most = threading.Lock(), 0, 0
+
+    def delete_objects(**arguments: Any) -> Any:
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        answer = world.gateway.client.delete_objects(**arguments)
+        with lock:
+            at_once -= 1
+        return answer
+
+    result = world.through(faulty_gateway(world.gateway, delete_objects=delete_objects)).delete(batch)
+    assert (result.num_by_outcome, most) == ({"deleted": 9}, 1)
+    world.sweep()
+    assert world.report().is_balanced
+
+
+def test_a_redrive_under_a_limit_of_each_tenant_ends(world: World) -> None:
+    keys = [f"exports/2020-01/{who}/{number}.json" for who in "ab" for number in range(3)]
+    world.put(*keys)
+    world = world.under(**BY_TENANT, batch={"parallel": 4, "parallel_per_tenant": 1})
+    world.s3.deny(world.bucket, keys)
+    world.clean()
+    world.s3.allow(world.bucket, keys)
+    assert world.redrive().num_by_outcome == {"deleted": 6}

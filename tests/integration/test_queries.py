@@ -34,8 +34,8 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
         "text",
         (
             "acted_by aws_conn_id bucket claimed_by dag_id decided_by decision endpoint etag etag_condition code "
-            "named kind flagged_by interval_key key name note only_bucket only_prefix policy policy_version prefix reason "
-            "rules_hash run_id scope state stopped_class stopped_message task_id tenant timetable timezone versioning"
+            "named kind flagged_by interval_key key name note only_bucket only_prefix policy policy_version prefix "
+            "reason rules_hash run_id scope state stopped_class stopped_message task_id tenant timetable timezone versioning"
         ),
     ),
     (
@@ -63,7 +63,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
         [1],
         (
             "attempts earlier_generations finding_ids generations interval_ids max_redrives min_bytes min_days "
-            "quarantine_ids sizes"
+            "quarantine_ids sizes weights"
         ),
     ),
     ([Jsonb({})], "details"),

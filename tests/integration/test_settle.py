@@ -64,7 +64,7 @@ class Desk:
         return found
 
     def open_chunks(self) -> list[int]:
-        return chunks.list_open(self.world.conn, batch_id=self.batch.batch_id)
+        return list(chunks.list_open(self.world.conn, batch_id=self.batch.batch_id))
 
 
 def claim(world: World, batch_id: int, *, map_index: int = 0, try_number: int = 1) -> Desk:

@@ -312,6 +312,72 @@ def test_a_large_tenant_spreads_over_its_keys_in_each_batch(
     assert max(second) - min(second) > 80
 
 
+# Weights --------------------------------------------------------------------------------------------------
+def weighted(world: World, weights: dict[str, int], **more: Any) -> World:
+    return world.under(tenant={"group": "customer", "weights": weights}, **more)
+
+
+def test_a_tenant_of_weight_3_lays_three_chunks_for_each_one_of_another(
+    shared: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decide, "MAX_CHUNK", 2)
+    shared = weighted(shared, {"a": 3, "nobody": 9}, batch={"size": 10})
+    plan_of(shared, objects_of(a=60, b=40, c=40))
+    done: Counter[tuple[int, str | None]] = Counter()
+    for number, tenant, keys in chunks_of(shared):
+        done[number, tenant] += len(keys)
+    # While all three have some left.
+    for number in range(1, 11):
+        assert [done[number, tenant] for tenant in "abc"] == [6, 2, 2]
+
+
+def test_the_first_chunk_of_each_tenant_comes_before_the_second_of_the_heaviest(
+    shared: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decide, "MAX_CHUNK", 1)
+    shared = weighted(shared, {"a": 100}, batch={"size": 5})
+    plan_of(shared, objects_of(a=300, b=1, c=1, d=1, e=1))
+    assert {tenant for number, tenant, _ in chunks_of(shared) if number == 1} == set("abcde")
+
+
+@pytest.mark.parametrize("weight", [1, 2, 3, 7, 100])
+def test_equal_weights_give_the_plan_of_none(
+    shared: World, monkeypatch: pytest.MonkeyPatch, weight: int
+) -> None:
+    monkeypatch.setattr(decide, "MAX_CHUNK", 3)
+    shared = shared.under(batch={"size": 20})
+    objects = objects_of(a=71, b=33, c=140, d=2)
+    plan_of(shared, objects)
+    laid, old_hash = chunks_of(shared), plan_hash(shared)
+    heavy = weighted(shared.under(name="another_policy"), dict.fromkeys("abcd", weight))
+    plan_of(heavy, objects, "run-2")
+    assert shared.interval_id() == 2
+    assert (chunks_of(shared), plan_hash(shared)) == (laid, old_hash)
+
+
+def test_weights_lose_and_double_nothing_and_fill_no_batch_over_its_size(
+    shared: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decide, "MAX_CHUNK", 3)
+    shared = weighted(shared, {"b": 5, "d": 2, "é": 100}, batch={"size": 10})
+    objects = objects_of(a=19, b=23, c=2, d=44, é=31)
+    plan_of(shared, objects)
+    chunks = chunks_of(shared)
+    assert sorted(key for _, _, keys in chunks for key in keys) == sorted(one.ref.key for one in objects)
+    sizes: Counter[int] = Counter()
+    for number, tenant, keys in chunks:
+        assert {owner(key) for key in keys} == {tenant}
+        sizes[number] += len(keys)
+    assert max(sizes.values()) <= 10
+
+
+def test_weights_may_change_under_the_same_version(world: World) -> None:
+    world = world.under(**BY_TENANT)
+    for run, weights in (("run-1", {}), ("run-2", {"a": 9}), ("run-3", {"b": 2})):
+        world.put("exports/2020-01/a/1.json", "exports/2020-01/b/1.json")
+        assert weighted(world, weights).clean(run).num_by_outcome == {"deleted": 2}
+
+
 @pytest.mark.parametrize("canary", [None, 4, 10])
 @pytest.mark.parametrize("keep", [None, KEEP_LATEST])
 def test_one_tenant_alone_has_the_plan_of_a_policy_without_tenants(

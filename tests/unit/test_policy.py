@@ -204,6 +204,12 @@ def test_a_policy_cannot_be_changed_once_it_is_read() -> None:
         ({"keep": {}}, "keep", "keeps nothing"),
         ({"limits.max_commands_per_tenant": 5}, "limits.max_commands_per_tenant = 5", "is for each tenant"),
         ({"limits.max_tenant_share": 0.5}, "limits.max_tenant_share = 0.5", "is for each tenant"),
+        ({"batch.parallel_per_tenant": 2}, "batch.parallel_per_tenant = 2", "is for each tenant"),
+        (
+            {"batch.parallel_per_tenant": 33},
+            "batch.parallel_per_tenant = 33",
+            "must be less than or equal to 32",
+        ),
         ({"keep": {"hourly": 3}}, "keep.hourly", ""),
         (
             {"versions": "noncurrent", "keep": {"latest": 1, "daily": 7}},
@@ -288,6 +294,25 @@ def test_a_tenant_is_a_group_of_the_regex_that_selects() -> None:
         "tenant.group = 'b': is not a group of select.regex"
     )
     assert faults({"select": select, "tenant": {"group": ""}})[0].startswith("tenant.group = '': is empty")
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ({"a": 0}, "tenant.weights.a = 0: must be greater than or equal to 1"),
+        ({"a": 101}, "tenant.weights.a = 101: must be less than or equal to 100"),
+        ({"a": 1.5}, "tenant.weights.a = 1.5: must be a whole number"),
+        ({"a": True}, "tenant.weights.a = True: must be a whole number"),
+        ({"": 3}, "tenant.weights"),
+        ({7: 3}, "tenant.weights"),
+        (3, "tenant.weights = 3: "),
+        (None, "tenant.weights = None: "),
+    ],
+)
+def test_a_weight_is_a_whole_number_of_a_tenant_by_name(weights: object, said: str) -> None:
+    select = {"regex": "exports/(?P<a>.*)"}
+    (fault,) = faults({"select": select, "tenant": {"group": "a", "weights": weights}})
+    assert fault.startswith(said)
 
 
 def test_all_faults_are_reported_at_once() -> None:
@@ -512,6 +537,16 @@ def test_the_rules_hash_changes_with_the_tenant_and_not_with_its_absence() -> No
     hashes = [parse(select | {"tenant": {"group": name}}).rules_hash for name in "ab"]
     assert len({*hashes, parse(select).rules_hash}) == 3
     assert parse(select | {"tenant": None}).rules_hash == parse(select).rules_hash
+
+
+def test_weights_are_no_rule_and_the_hash_of_a_policy_with_tenants_is_the_one_that_ledgers_hold() -> None:
+    select = {"select": {"regex": "exports/(?P<a>[^/]*)/(?P<b>.*)"}}
+    plain = parse(select | {"tenant": {"group": "a"}}).rules_hash
+    assert plain == "5bf60ee9b78c5b3413a824fbdc687761c869e3d5158a6c4c1af93d432d9324b2"
+    for number in (1, 3):
+        tenant = {"group": "a", "weights": {"acme": number}}
+        assert parse(select | {"tenant": tenant}).rules_hash == plain
+    assert parse(select | {"tenant": {"group": "a"}, "batch": {"parallel_per_tenant": 1}}).rules_hash == plain
 
 
 def test_the_rules_hash_of_a_release_is_the_one_that_ledgers_already_hold() -> None:

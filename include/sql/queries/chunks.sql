@@ -1,6 +1,9 @@
 -- name: list_open_chunks
 -- The chunks of a batch that still hold unfinished commands, in order.
-SELECT chunks.chunk_id FROM s3_retention.chunks
+SELECT
+    chunks.chunk_id,
+    chunks.tenant
+FROM s3_retention.chunks
 WHERE chunks.batch_id = %(batch_id)s AND chunks.closed_at IS NULL
 ORDER BY chunks.chunk_number;
 

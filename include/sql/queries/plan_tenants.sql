@@ -71,7 +71,8 @@ LIMIT %(max_rows)s;
 SELECT coalesce(min(plan_chunks.tenant) <> max(plan_chunks.tenant), FALSE) AS are_several FROM plan_chunks;
 
 -- name: lay_chunks
--- By turns: the first chunk of each tenant, then the second of each that has one. Batches are filled in this
+-- By turns: the first chunk of each tenant, then the second of each that has one; a tenant of weight 3 lays
+-- three in each turn, and all tenants their first one before anybody's second. Batches are filled in this
 -- order, each up to its size in commands, so that their number goes by the commands and not by the tenants. A
 -- tenant's own chunks take their turns in strides, as many as its batches if it were alone: each batch
 -- spreads over its keys. A batch begins where the one before is full: one step for each batch, by a binary
@@ -101,8 +102,15 @@ turns AS (
 laid AS (
     SELECT
         turns.chunk_place,
-        sum(turns.num_commands) OVER (ORDER BY turns.turn, turns.tenant)::bigint AS ends_at
+        sum(turns.num_commands) OVER (
+            ORDER BY
+                (turns.turn - 1) / coalesce(weights.weight, 1)::double precision,
+                turns.tenant,
+                turns.turn
+        )::bigint AS ends_at
     FROM turns
+    LEFT JOIN unnest(%(tenants)s::text[], %(weights)s::integer[]) AS weights (tenant, weight)
+        ON turns.tenant = weights.tenant
 ),
 
 totals AS MATERIALIZED (

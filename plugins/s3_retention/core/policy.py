@@ -160,6 +160,9 @@ class RetentionPolicy(StrictModel):
         # Nor do limits of what is asked of the database, and of what it may say.
         for name in ("statement_timeout", "max_absent_share"):
             values["source"].get("rows", {}).pop(name, None)
+        if self.tenant is not None:
+            # Nor does who comes first.
+            del values["tenant"]["weights"]
         canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
         return sha256(canonical.encode()).hexdigest()
 

@@ -28,6 +28,12 @@ class Batch(StrictModel):
 
     size: Whole = Field(5000, ge=1, le=100_000, description="Commands of one mapped task.")
     parallel: Whole = Field(8, ge=1, le=32, description="Requests in flight in one mapped task.")
+    parallel_per_tenant: Whole | None = Field(
+        None,
+        ge=1,
+        le=32,
+        description="Of these, how many at once may be of one tenant; null: as many as come.",
+    )
     rate: Whole | None = Field(
         None,
         ge=1,

@@ -177,9 +177,10 @@ def _unknown_tenant_group(policy: RetentionPolicy) -> Iterator[Fault]:
 
 
 def _limits_of_no_tenant(policy: RetentionPolicy) -> Iterator[Fault]:
-    for name in ("max_commands_per_tenant", "max_tenant_share"):
-        if policy.tenant is None and getattr(policy.limits, name) is not None:
-            yield Fault(("limits", name), "is for each tenant, and there is none; remove it, or set tenant")
+    for name in ("limits.max_commands_per_tenant", "limits.max_tenant_share", "batch.parallel_per_tenant"):
+        section, field = name.split(".")
+        if policy.tenant is None and getattr(getattr(policy, section), field) is not None:
+            yield Fault((section, field), "is for each tenant, and there is none; remove it, or set tenant")
 
 
 def _expires_everything(policy: RetentionPolicy) -> Iterator[Fault]:
@@ -217,7 +218,7 @@ _RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]
     (frozenset({"source", "select"}), _unreachable_globs),
     (frozenset({"select", "keep"}), _unknown_groups),
     (frozenset({"select", "tenant"}), _unknown_tenant_group),
-    (frozenset({"limits", "tenant"}), _limits_of_no_tenant),
+    (frozenset({"limits", "batch", "tenant"}), _limits_of_no_tenant),
     (frozenset({"source", "select", "age", "keep", "limits", "versions"}), _expires_everything),
     (frozenset({"schedule", "window"}), _never_catches_up),
     (frozenset({"schedule", "deadline"}), _deadline_of_no_tick),

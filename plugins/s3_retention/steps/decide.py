@@ -157,7 +157,7 @@ def store_commands(
         generation=generation,
         chunk_size=chunk_size_of(policy),
         batch_size=_batch_size_of(policy),
-        by_tenant=policy.tenant is not None,
+        weights=policy.tenant.weights if policy.tenant is not None else None,
         canary=canary,
     )
     if policy.source.rows is not None:

@@ -44,6 +44,11 @@ class Delivery:
     rows: dict[bytes, PlannedRows] | None = None
 
     @property
+    def tenant(self) -> str | None:
+        """Whose they are; None without tenants, and for a redrive, which mixes them."""
+        return None if self.is_redrive else self.commands[0].tenant
+
+    @property
     def is_redrive(self) -> bool:
         """Each object is looked at anew: much may have changed since it failed."""
         return self.chunk_id is None

@@ -129,7 +129,10 @@ def _deliver(
     lease = policy.window.lease
     delivered = Delivered(policy.limits.max_denied_share)
     store = TargetStore.open(conn, gateway, policy)
-    feed = Feed(conn, batch, store.paced, policy.batch.rate, limits.clock, has_rows=rows is not None)
+    pace, has_rows = policy.batch, rows is not None
+    feed = Feed(
+        conn, batch, store.paced, pace.rate, limits.clock, pace.parallel_per_tenant, has_rows=has_rows
+    )
     limits = replace(limits, ending=Event())
     with (
         ThreadPoolExecutor(max_workers=policy.batch.parallel, thread_name_prefix="delete") as pool,

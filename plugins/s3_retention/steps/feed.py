@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from s3_retention.steps.chunk_queue import ChunkQueue
 from s3_retention.steps.decide_again import Delivery, GroupOfPlan
 from s3_retention.store import (
     chunks,
@@ -17,7 +19,7 @@ from s3_retention.store import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from s3_retention.core.command import DeleteCommand
     from s3_retention.core.objects import ObjectRef
@@ -28,9 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Feed:
-    """The deliveries of one batch. ``max_rate`` is the policy's own, in keys per second; ``clock`` is in seconds.
+    """The deliveries of one batch.
 
-    ``has_rows``: the policy is one of rows.
+    ``max_rate`` is the policy's own, in keys per second, and ``max_per_tenant`` in requests in flight; ``clock`` is in
+    seconds. ``has_rows``: the policy is one of rows.
     """
 
     conn: Connection
@@ -38,21 +41,26 @@ class Feed:
     store: PacedStore
     max_rate: float | None
     clock: Callable[[], float]
+    max_per_tenant: int | None = None
     has_rows: bool = False
     _upcoming: Delivery | None = None
     _holds: str | None = None
     _pauses: str | None = None
     _turn_at: float = 0.0
-    _todo: Iterator[Delivery] = field(init=False)
+    _redriven: Iterator[Delivery] = field(init=False)
+    _queue: ChunkQueue | None = None
 
     def __post_init__(self) -> None:
         """Begin with the first delivery; nothing is loaded yet."""
-        self._todo = _deliveries(self.conn, self.batch, has_rows=self.has_rows)
+        self._redriven = _redriven(self.conn, self.batch, has_rows=self.has_rows)
 
-    def load(self) -> Delivery | None:
-        """Load the next delivery and reserve its turn, unless that is done; None where nothing is left."""
+    def load(self, in_flight: Collection[Delivery] = ()) -> Delivery | None:
+        """Load the next delivery and reserve its turn, unless that is done.
+
+        ``in_flight`` is what is at the store. None where nothing is left, or all that is waits for its own tenant.
+        """
         if self._upcoming is None:
-            loaded = next(self._todo, None)
+            loaded = self._next(in_flight)
             if loaded is None:
                 return None
             self._upcoming = self._under_levers(loaded)
@@ -62,6 +70,19 @@ class Feed:
             )
             self._turn_at = self.clock() + seconds
         return self._upcoming
+
+    def _next(self, in_flight: Collection[Delivery]) -> Delivery | None:
+        """Load what is unfinished, each request's worth in a short transaction of its own."""
+        if self.batch.kind == "redrive":
+            return next(self._redriven, None)
+        if self._queue is None:
+            listed = chunks.list_open(self.conn, batch_id=self.batch.batch_id)
+            self._queue = ChunkQueue(deque(listed.items()), self.max_per_tenant)
+        while (chunk_id := self._queue.take(in_flight)) is not None:
+            commands = chunks.list_unfinished(self.conn, chunk_id=chunk_id, fence=self.batch.fence)
+            if commands:
+                return load_delivery(self.conn, commands, chunk_id=chunk_id, has_rows=self.has_rows)
+        return None
 
     def heed(self, *, holds: str | None, pauses: str | None) -> None:
         """Heed the holds and pauses in force, known by their sums: what changed reaches what is loaded already."""
@@ -100,20 +121,11 @@ class Feed:
         return max(0.0, self._turn_at - self.clock())
 
 
-def _deliveries(conn: Connection, batch: ClaimedBatch, *, has_rows: bool) -> Iterator[Delivery]:
-    """Load what is unfinished, each request's worth in a short transaction of its own."""
-    if batch.kind == "redrive":
-        after_id = 0
-        while True:
-            commands = quarantine.list_redriven(conn, batch_id=batch.batch_id, after_id=after_id)
-            if not commands:
-                return
-            after_id = max(command.quarantine_id or 0 for command in commands)
-            yield load_delivery(conn, commands, chunk_id=None, has_rows=has_rows)
-    for chunk_id in chunks.list_open(conn, batch_id=batch.batch_id):
-        commands = chunks.list_unfinished(conn, chunk_id=chunk_id, fence=batch.fence)
-        if commands:
-            yield load_delivery(conn, commands, chunk_id=chunk_id, has_rows=has_rows)
+def _redriven(conn: Connection, batch: ClaimedBatch, *, has_rows: bool) -> Iterator[Delivery]:
+    after_id = 0
+    while commands := quarantine.list_redriven(conn, batch_id=batch.batch_id, after_id=after_id):
+        after_id = max(command.quarantine_id or 0 for command in commands)
+        yield load_delivery(conn, commands, chunk_id=None, has_rows=has_rows)
 
 
 def load_delivery(

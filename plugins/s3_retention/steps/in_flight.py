@@ -42,7 +42,7 @@ class InFlight:
 
     def send(self) -> None:
         """Send what has its turn, up to the room that there is; and have the next delivery at hand."""
-        while not self.delivered.is_ending and self.feed.load() and self.send_next():
+        while not self.delivered.is_ending and self.feed.load(self.sent.values()) and self.send_next():
             pass
 
     def send_next(self) -> bool:

@@ -36,10 +36,10 @@ def to_command(row: Row) -> DeleteCommand:
     )
 
 
-def list_open(conn: Connection, *, batch_id: int) -> list[int]:
-    """List the ids of the chunks of a batch that are not closed, in order."""
+def list_open(conn: Connection, *, batch_id: int) -> dict[int, str | None]:
+    """List the ids of the chunks of a batch that are not closed, in order, each with its tenant."""
     rows = fetch_all(conn, "chunks", "list_open_chunks", batch_id=batch_id)
-    return [row["chunk_id"] for row in rows]
+    return {row["chunk_id"]: row["tenant"] for row in rows}
 
 
 def list_unfinished(conn: Connection, *, chunk_id: int, fence: int) -> list[DeleteCommand]:

@@ -9,7 +9,7 @@ from s3_retention.store.queries import query
 from s3_retention.store.statements import fetch_all, run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from s3_retention.core.holder import Holder
@@ -119,21 +119,21 @@ def store_plan(
     generation: int,
     chunk_size: int,
     batch_size: int,
-    by_tenant: bool,
+    weights: Mapping[str, int] | None,
     canary: int | None = None,
 ) -> None:
     """Write batches, chunks and keepers of everything that is due; its first ``canary`` commands go alone.
 
-    ``by_tenant``: the policy tells tenants, which share the batches fairly.
+    ``weights`` is None where the policy tells no tenants; else they share the batches by these weights.
     """
     dealt = {"interval_id": interval_id, "generation": generation}
     chunks_per_batch = batch_size // chunk_size
-    cut(conn, chunk_size=chunk_size, by_tenant=by_tenant)
+    cut(conn, chunk_size=chunk_size, by_tenant=weights is not None)
     if canary is not None:
         plan_canary.take(conn, canary)
     plan_tenants.begin(conn)
-    if by_tenant:
-        plan_tenants.lay(conn, batch_size=batch_size, chunks_per_batch=chunks_per_batch)
+    if weights is not None:
+        plan_tenants.lay(conn, batch_size=batch_size, chunks_per_batch=chunks_per_batch, weights=weights)
     run(conn, _TABLE, "insert_batches", policy=policy, chunks_per_batch=chunks_per_batch, **dealt)
     run(conn, _TABLE, "insert_chunks", **dealt)
     if canary is not None:

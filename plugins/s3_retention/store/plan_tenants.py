@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from s3_retention.store.statements import fetch_all, fetch_one, run
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from s3_retention.store.connection import Connection
     from s3_retention.store.statements import Row
 
@@ -41,11 +43,20 @@ def begin(conn: Connection) -> None:
         run(conn, _TABLE, name)
 
 
-def lay(conn: Connection, *, batch_size: int, chunks_per_batch: int) -> None:
+def lay(conn: Connection, *, batch_size: int, chunks_per_batch: int, weights: Mapping[str, int]) -> None:
     """Lay the chunks that were cut into batches, fairly, where several tenants share the plan.
 
-    No chunk may hold more than ``batch_size`` commands.
+    No chunk may hold more than ``batch_size`` commands. ``weights`` is how many chunks a tenant lays in a turn, 1
+    where it is not named.
     """
     row = fetch_one(conn, _TABLE, "are_several_tenants")
     if row is not None and row["are_several"]:
-        run(conn, _TABLE, "lay_chunks", batch_size=batch_size, chunks_per_batch=chunks_per_batch)
+        run(
+            conn,
+            _TABLE,
+            "lay_chunks",
+            batch_size=batch_size,
+            chunks_per_batch=chunks_per_batch,
+            tenants=list(weights),
+            weights=list(weights.values()),
+        )
