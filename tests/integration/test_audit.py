@@ -11,7 +11,7 @@ import pytest
 from s3_retention.core.holder import Holder
 from s3_retention.errors import AuditRefusedError, ListingError, RowsUnavailableError
 from s3_retention.steps import audit
-from s3_retention.steps.audit import AuditForm
+from s3_retention.steps.park_unnamed import AuditForm
 from tests.app_database import AppDatabase
 from tests.fakes import faulty_gateway, refusal
 from tests.integration.test_orphaned_rows import YOUNG, under

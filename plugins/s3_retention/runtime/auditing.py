@@ -21,6 +21,7 @@ log = structlog.get_logger("s3_retention")
 def audit_policy(params: Mapping[str, Any]) -> dict[str, Any]:
     """Audit the policy of the form, and say what differs: counts by kind. Differences are no failure."""
     from s3_retention.steps import audit
+    from s3_retention.steps.park_unnamed import AuditForm
 
     with airflow_errors():
         note = (params["note"] or "").strip() or None
@@ -29,7 +30,7 @@ def audit_policy(params: Mapping[str, Any]) -> dict[str, Any]:
                 "note is empty: say why these objects are to go, it is kept with your name"
             )
         policy = load_policy(params["policy"])
-        form = audit.AuditForm(bool(params["quarantine"]), note)
+        form = AuditForm(bool(params["quarantine"]), note)
         source = open_source(policy)
         gateway = open_store(policy)
         with open_ledger() as conn:

@@ -6,22 +6,18 @@ Nothing is deleted. Both sides are read page by page into the ledger's own sessi
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from s3_retention.core.audit import MAX_KEPT, NO_ROW, AuditResult, Difference, DifferenceKind
-from s3_retention.core.command import command_id, operation_id
+from s3_retention.core.audit import MAX_KEPT, AuditResult, Difference, DifferenceKind
 from s3_retention.core.objects import ObjectFacts, ObjectRef, is_same_incarnation
-from s3_retention.core.orphans import PlannedRows, name_of, read_ref
-from s3_retention.core.policy import Mode
+from s3_retention.core.orphans import name_of, read_ref
 from s3_retention.core.selection import Selection
-from s3_retention.core.verdict import Candidate, Decider, RowFacts
-from s3_retention.errors import AuditRefusedError
 from s3_retention.sources.read_ahead import read_ahead
 from s3_retention.sources.row_source import RowSource
-from s3_retention.steps import decide, scan
+from s3_retention.steps import decide, park_unnamed, scan
 from s3_retention.steps.decide import Bounds
-from s3_retention.store import audits, command_rows, watermarks
+from s3_retention.store import audits, watermarks
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
@@ -34,15 +30,8 @@ if TYPE_CHECKING:
     from s3_retention.core.policy_rows import RowKey
     from s3_retention.s3.gateway import S3Gateway
     from s3_retention.sources.row_source import PlanSource
+    from s3_retention.steps.park_unnamed import AuditForm
     from s3_retention.store.connection import Connection
-
-
-@dataclass(frozen=True, slots=True)
-class AuditForm:
-    """What a person asks for: ``quarantines`` lets a redrive delete the objects without a row."""
-
-    quarantines: bool = False
-    note: str | None = None
 
 
 def run(
@@ -63,7 +52,7 @@ def run(
     before = audits.find_of_run(conn, holder=holder)
     if before is not None:
         return before
-    interval_id = _interval_for(conn, policy) if form.quarantines else None
+    interval_id = park_unnamed.find_interval(conn, policy) if form.quarantines else None
     now = watermarks.read_clock(conn)
     cutoff = _cutoff(conn, policy, now)
     if isinstance(source, RowSource):
@@ -73,7 +62,7 @@ def run(
     with transaction(conn):
         parked = 0
         if interval_id is not None:
-            parked = _park(conn, policy, form, holder, acted_by, interval_id, found, now)
+            parked = park_unnamed.run(conn, policy, form, holder, acted_by, interval_id, found, now)
         found = replace(found, num_quarantined=parked)
         audits.insert(
             conn,
@@ -87,25 +76,6 @@ def run(
             started_at=now,
         )
     return found
-
-
-def _interval_for(conn: Connection, policy: RetentionPolicy) -> int:
-    """Find the interval in which what is put into quarantine counts."""
-    if policy.source.rows is None:
-        raise AuditRefusedError(
-            f"policy {policy.name} reads no rows: there is no object without a row to put into quarantine"
-        )
-    if policy.mode is Mode.SIMULATE:
-        raise AuditRefusedError(
-            f"policy {policy.name} is in mode simulate: untick quarantine, or set enforce"
-        )
-    found = audits.find_interval(conn, policy=policy.name)
-    if found is None:
-        raise AuditRefusedError(
-            f"policy {policy.name} has no completed interval yet, in which a command could count: let its cleanup DAG "
-            "run once, or untick quarantine"
-        )
-    return found[0]
 
 
 def _cutoff(conn: Connection, policy: RetentionPolicy, now: datetime) -> datetime:
@@ -211,55 +181,3 @@ def _confirmed(
                 has_row = kind is DifferenceKind.ROW_WITHOUT_OBJECT
                 of_kind = [one for name, one in names.items() if (name in named) == has_row]
             yield from of_kind
-
-
-def _park(
-    conn: Connection,
-    policy: RetentionPolicy,
-    form: AuditForm,
-    holder: Holder,
-    acted_by: str | None,
-    interval_id: int,
-    found: AuditResult,
-    now: datetime,
-) -> int:
-    """Put objects without a row into quarantine, where they are as old as an orphan must be; their number.
-
-    An object whose row is not written yet is young.
-    """
-    rows, decider = policy.source.rows, Decider(policy)
-    num_parked = 0
-    for one in audits.differences_of(found.kept, DifferenceKind.OBJECT_WITHOUT_ROW):
-        if rows is None or one.facts is None:
-            continue
-        judged = decider.candidate(one.facts, now=now, rows=RowFacts(one.facts.last_modified_at))
-        if not isinstance(judged, Candidate) or judged.due_at is None or judged.due_at >= now:
-            continue
-        ids = (
-            command_id(one.facts, policy.version),
-            bytes.fromhex(operation_id(one.facts.ref.bucket, one.facts.ref.key, policy.version)),
-        )
-        is_new = audits.quarantine(
-            conn,
-            one.facts,
-            policy=policy.name,
-            policy_version=policy.version,
-            interval_id=interval_id,
-            ids=ids,
-            tenant=judged.tenant,
-            due_at=judged.due_at,
-            code=NO_ROW,
-            holder=holder,
-            acted_by=acted_by,
-            note=form.note,
-        )
-        if is_new:
-            command_rows.insert(
-                conn,
-                interval_id=interval_id,
-                generation=0,
-                command_id=ids[0],
-                planned=PlannedRows(name_of(rows.key, one.facts.ref), (), ()),
-            )
-            num_parked += 1
-    return num_parked
