@@ -222,6 +222,8 @@ NO_SEAM = {
     "plan_kept_keys.keep_newest_keys": "as above",
     "plan_kept_keys.drop_versions_of_kept_keys": "as above",
     "plan_kept_keys.insert_kept_keys": "as plan_candidates.insert_keepers, in the same transaction",
+    "plan_keeps.hold_groups": "a table of the session, of which a killed process leaves nothing",
+    "plan_keeps.hold_groups_back": "a table of the session, of which a killed process leaves nothing",
     "plan_keeps.drop_doubles": "a table of the session, of which a killed process leaves nothing",
     "plan_candidates.supersede_ripe_locks": "where a lock has ended, in the transaction that stores the plan",
     "aborted_uploads.insert_aborted_uploads": "one statement of its own, after aborts that cannot be taken back: what "

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from s3_retention.core.keep import kept_by
 from s3_retention.core.policy_keep import Keep
-from s3_retention.steps import plan
+from s3_retention.steps import decide, plan, scan
+from s3_retention.steps.decide import Bounds
 from s3_retention.store import plan_candidates, plan_keeps
 from s3_retention.store.connection import transaction
-from tests.factories import MAX_BATCHES, Pages, facts, holder
+from tests.factories import MAX_BATCHES, Pages, a_policy, facts, holder
 from tests.keep_examples import BERLIN, UTC, members, some_rules
 
 if TYPE_CHECKING:
@@ -124,3 +125,74 @@ def test_what_is_kept_within_a_span_may_go_before_the_delete_while_the_newest_is
     (batch,) = planned.batches
     assert world.delete(batch).num_by_outcome == {"deleted": 7}
     assert world.keys() == {DAYS[8]}
+
+
+def of_whole_days(world: World, **changes: Any) -> World:
+    """A policy by which the files of a day go together, each by the date in its own name."""
+    return world.under(
+        select={"regex": r"exports/(?P<day>\d{4}-\d{2}-\d{2})/until=.*"},
+        age={
+            "from": "key_date",
+            "regex": r"/until=(?P<date>\d{4}-\d{2}-\d{2})",
+            "format": "%Y-%m-%d",
+            "retain": "30d",
+            "whole_groups": ["day"],
+        },
+        **changes,
+    )
+
+
+def test_a_group_goes_whole_or_not_at_all(world: World) -> None:
+    whole = [f"exports/2020-01-01/until=2020-01-0{number}" for number in range(1, 4)]
+    half = ["exports/2020-01-02/until=2020-01-02", "exports/2020-01-02/until=2999-01-02"]
+    half += ["exports/2020-01-03/until=2020-01-02", "exports/2020-01-03/until=unknown"]
+    world.put(*whole, *half)
+    report = of_whole_days(world).clean()
+    assert report.num_by_outcome == {"deleted": 3}
+    assert world.keys() == set(half)
+    (kept,) = world.rows("SELECT num_kept_by_reason FROM s3_retention.intervals")
+    assert kept["num_kept_by_reason"] == {"date_in_future": 1, "no_date_in_key": 1, "group_not_whole": 2}
+
+
+def test_each_slice_of_a_scan_looks_at_its_groups_anew(world: World) -> None:
+    days = [facts(f"exports/2020-01-01/until=2020-0{month}-01", bucket=world.bucket) for month in (1, 2, 3)]
+    sliced = of_whole_days(world, window={"width": "40d"}, start_at="2020-01-01T00:00:00Z")
+    found = []
+    for run in range(1, 5):
+        sliced.claim(f"run-{run}")
+        planned = sliced.plan(f"run-{run}", source=Pages([days]))
+        found.append((planned.num_discovered, planned.num_kept_by_reason.get("group_not_whole", 0)))
+        for batch in planned.batches:
+            sliced.delete(batch, f"run-{run}")
+        sliced.report(f"run-{run}")
+    assert (3, 0) in found
+    assert {due for due, _ in found} <= {0, 3}, "never a part of the group"
+
+
+@given(dates=st.lists(st.tuples(st.integers(1, 3), st.integers(1, 28), st.integers(1, 12)), max_size=12))
+def test_whatever_the_dates_are_no_group_is_ever_left_half(
+    conn: Connection, dates: list[tuple[int, int, int]]
+) -> None:
+    policy = a_policy(
+        select={"regex": r"exports/(?P<day>\d)/until=.*"},
+        age={
+            "from": "key_date",
+            "regex": r"/until=(?P<date>\d{4}-\d{2}-\d{2})",
+            "format": "%Y-%m-%d",
+            "retain": "30d",
+            "whole_groups": ["day"],
+        },
+    )
+    keys = dict.fromkeys(f"exports/{group}/until=2020-{month:02d}-{day:02d}" for group, day, month in dates)
+    scanned = scan.run(conn, Pages([[facts(key) for key in keys]]), policy, lambda: None)
+    ends_at = datetime(2020, 7, 1, tzinfo=UTC)
+    with transaction(conn):
+        decide.run(conn, policy, scanned, Bounds(ends_at, ends_at))
+        rows = conn.execute("SELECT key, reason, group_key FROM plan_decisions").fetchall()
+    due = {row["key"] for row in rows if row["reason"] == "due"}
+    for group in {key.split("/")[1] for key in keys}:
+        members_of = {key for key in keys if key.split("/")[1] == group}
+        assert due & members_of in (set(), members_of)
+        is_old = all(key[-10:] < "2020-05-31" for key in members_of)
+        assert (due & members_of == members_of) == is_old
+    assert {row["group_key"] for row in rows} <= {None}, "no keeper is looked for"

@@ -35,7 +35,8 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
         (
             "acted_by aws_conn_id bucket claimed_by dag_id decided_by decision endpoint etag etag_condition code "
             "named kind flagged_by interval_key key name note only_bucket only_prefix policy policy_version prefix "
-            "reason rules_hash run_id scope state stopped_class stopped_message task_id tenant timetable timezone versioning"
+            "reason rules_hash run_id scope state stopped_class stopped_message task_id tenant timetable timezone "
+            "versioning"
         ),
     ),
     (
@@ -55,7 +56,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
             "start_at starts_at unclaimed_since deleted_before deleted_from last_modified_at started_at"
         ),
     ),
-    (True, "are_distinct are_periods is_balanced is_whole"),
+    (True, "are_distinct are_periods has_keepers is_balanced is_whole"),
     (1.5, "first_rate free_rate largest_tenant_share max_rate min_rate step"),
     (timedelta(minutes=10), "heartbeat lease older_than rescue_after safety_delay valid_for within retain"),
     (Jsonb({}), "detail counts did num_kept_by_reason over_limits"),
@@ -95,6 +96,7 @@ def test_each_query_is_one_that_the_writer_can_run(conn: Connection, table: str,
         conn.execute(queries.query("plan_kept_keys", f"create_plan_{temporary}"))
     for temporary in ("rows", "orphans", "orphan_commands"):
         conn.execute(queries.query("plan_rows", f"create_plan_{temporary}"))
+    conn.execute(queries.query("plan_keeps", "create_plan_held_groups"))
     for temporary in ("objects", "rows", "found"):
         conn.execute(queries.query("audits", f"create_audit_{temporary}"))
     text = queries.query(table, name)

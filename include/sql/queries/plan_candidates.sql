@@ -152,7 +152,7 @@ SELECT
     ranked.last_modified_at,
     ranked.reference_at,
     ranked.due_at,
-    ranked.group_key,
+    CASE WHEN %(has_keepers)s::boolean THEN ranked.group_key END AS group_key,
     ranked.storage_class,
     ranked.tenant,
     CASE

@@ -96,3 +96,39 @@ marked AS (
 UPDATE plan_candidates SET kept_by = marked.kept_by
 FROM marked
 WHERE plan_candidates.ctid = marked.row_place AND marked.kept_by IS NOT NULL;
+
+-- name: create_plan_held_groups
+-- The groups of which a scan has kept something at first sight.
+CREATE TEMPORARY TABLE IF NOT EXISTS plan_held_groups (
+    group_key text COLLATE "C" NOT NULL
+) ON COMMIT PRESERVE ROWS;
+
+-- name: clear_plan_held_groups
+-- A scan starts from nothing.
+TRUNCATE plan_held_groups;
+
+-- name: hold_groups
+-- What one page has kept; a group may come again.
+INSERT INTO plan_held_groups (group_key)
+SELECT held.group_key FROM unnest(%(group_keys)s::text[]) AS held (group_key);
+
+-- name: hold_groups_back
+-- A group goes as a whole: what is due in it waits while anything of it is not. Marked anew for each
+-- decision, since a scan may be decided for several slices.
+WITH youngest AS (
+    SELECT
+        one.group_key,
+        max(one.due_at) AS due_at,
+        one.group_key IN (SELECT plan_held_groups.group_key FROM plan_held_groups) AS is_held
+    FROM plan_candidates AS one
+    GROUP BY one.group_key
+)
+
+UPDATE plan_candidates
+SET
+    kept_by = CASE
+        WHEN plan_candidates.due_at < %(ends_at)s AND (youngest.is_held OR youngest.due_at >= %(ends_at)s)
+            THEN 'group_not_whole'
+    END
+FROM youngest
+WHERE plan_candidates.group_key = youngest.group_key;

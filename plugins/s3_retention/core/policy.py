@@ -155,6 +155,8 @@ class RetentionPolicy(StrictModel):
             del values["versions"]
         if not self.bypass_governance:
             del values["bypass_governance"]
+        if not self.age.whole_groups:
+            del values["age"]["whole_groups"]
         # By whom a simulation looks decides nothing.
         values["source"].pop("simulate_aws_conn_id", None)
         # Nor do limits of what is asked of the database, and of what it may say.

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from s3_retention.core import policy_rules as rules
 from s3_retention.core.durations import Duration
 from s3_retention.core.faults import Fault, FaultsError
-from s3_retention.core.policy_types import Flag, Format, Glob, Share, StrictModel, Whole
+from s3_retention.core.policy_types import Flag, Format, Glob, Share, StrictModel, Text, Whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -88,6 +88,11 @@ class Age(StrictModel):
     format: Format | None = Field(None, description="strptime format of the group 'date'. For key_date only.")
     retain: Duration = Field(
         description="Counted from the reference time; for a date in the key, from its end."
+    )
+    whole_groups: tuple[Text, ...] = Field(
+        (),
+        description="Named groups of select.regex, such as a partition: of objects that agree in them none goes before "
+        "all are due.",
     )
 
     @model_validator(mode="after")

@@ -166,6 +166,27 @@ def _unknown_groups(policy: RetentionPolicy) -> Iterator[Fault]:
             )
 
 
+def _unknown_whole_groups(policy: RetentionPolicy) -> Iterator[Fault]:
+    regex = policy.select.regex
+    known = compile_regex(regex).groupindex if regex is not None else {}
+    for number, group in enumerate(policy.age.whole_groups):
+        if group not in known:
+            yield Fault(
+                ("age", "whole_groups", number),
+                "is not a group of select.regex; add a group of that name, (?P<name>...), or remove it",
+            )
+
+
+def _groups_of_two_rules(policy: RetentionPolicy) -> Iterator[Fault]:
+    if not policy.age.whole_groups:
+        return
+    fault = "does not go with age.whole_groups, by which a whole group goes at once; remove one of the two"
+    if policy.keep is not None:
+        yield Fault(("keep",), fault)
+    if policy.versions != "current":
+        yield Fault(("versions",), fault)
+
+
 def _unknown_tenant_group(policy: RetentionPolicy) -> Iterator[Fault]:
     regex = policy.select.regex
     known = compile_regex(regex).groupindex if regex is not None else {}
@@ -217,6 +238,8 @@ def _deadline_of_no_tick(policy: RetentionPolicy) -> Iterator[Fault]:
 _RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]], ...] = (
     (frozenset({"source", "select"}), _unreachable_globs),
     (frozenset({"select", "keep"}), _unknown_groups),
+    (frozenset({"select", "age"}), _unknown_whole_groups),
+    (frozenset({"age", "keep", "versions"}), _groups_of_two_rules),
     (frozenset({"select", "tenant"}), _unknown_tenant_group),
     (frozenset({"limits", "batch", "tenant"}), _limits_of_no_tenant),
     (frozenset({"source", "select", "age", "keep", "limits", "versions"}), _expires_everything),

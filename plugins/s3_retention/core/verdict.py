@@ -108,7 +108,7 @@ class Decider:
         self._bucket = policy.source.bucket
         self._selection = Selection(policy.select, prefix=policy.source.prefix)
         self._age = AgeRule(policy.age, timezone=policy.timezone)
-        self._group_by = policy.keep.group_by if policy.keep is not None else None
+        self._group_by = policy.keep.group_by if policy.keep is not None else policy.age.whole_groups or None
         self._tenant_group = policy.tenant.group if policy.tenant is not None else None
         self._has_tenants = policy.tenant is not None
 
@@ -149,6 +149,11 @@ class Decider:
         begins_at = max(period.starts_at, in_utc(facts.last_modified_at))
         in_future = due_at is None or (now is not None and begins_at > now)
         return IN_FUTURE if in_future else Candidate(facts, period.ends_at, due_at, group_key, tenant)
+
+    def group_of(self, facts: ObjectFacts) -> str | None:
+        """Give the group of an object that is selected by its key, whatever else is decided about it."""
+        match = self._selection.match(facts.ref.key)
+        return None if match is None or self._group_by is None else _group_key(match, self._group_by)
 
     def verdict(self, facts: ObjectFacts, *, now: datetime, rows: RowFacts = NO_ROWS) -> Verdict:
         """Decide one object by itself, at ``now`` (aware): expire with ``due``, or keep with the reason.

@@ -101,6 +101,8 @@ def run(conn: Connection, policy: RetentionPolicy, scan: Scan, bounds: Bounds) -
             are_distinct = True
         are_periods = policy.age.from_ is AgeFrom.KEY_DATE
         plan_keeps.mark(conn, keep, timezone=policy.timezone, are_periods=are_periods)
+    if policy.age.whole_groups:
+        plan_keeps.hold_back(conn, ends_at=bounds.ends_at)
     plan_candidates.decide(
         conn,
         policy=policy.name,
@@ -110,6 +112,7 @@ def run(conn: Connection, policy: RetentionPolicy, scan: Scan, bounds: Bounds) -
         due_from=bounds.due_from,
         ends_at=bounds.ends_at,
         are_distinct=are_distinct,
+        has_keepers=not policy.age.whole_groups,
         interval_id=bounds.interval_id,
         generation=bounds.generation,
     )

@@ -6,22 +6,23 @@ from typing import TYPE_CHECKING
 
 from s3_retention.core.objects import Versioning
 from s3_retention.core.policy_parts import Versions
-from s3_retention.core.verdict import Decider
+from s3_retention.core.verdict import Decider, Verdict
 from s3_retention.core.versions import VersionDecider
 from s3_retention.errors import PlanRefusedError
 from s3_retention.sources.read_ahead import read_ahead
 from s3_retention.sources.row_source import RowSource
 from s3_retention.sources.s3_listing import VersionSource
 from s3_retention.steps.judge_rows import judged_orphans
-from s3_retention.store import plan_kept_keys
+from s3_retention.store import plan_keeps, plan_kept_keys
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from s3_retention.core.objects import ObjectFacts
     from s3_retention.core.policy import RetentionPolicy
-    from s3_retention.core.verdict import Candidate, Verdict
+    from s3_retention.core.verdict import Candidate
     from s3_retention.sources.row_source import PlanSource
     from s3_retention.sources.s3_listing import CandidateSource
     from s3_retention.store.connection import Connection
@@ -40,21 +41,40 @@ def judged_pages(
         yield from judged_orphans(conn, source, policy, now)
         return
     if policy.versions is Versions.CURRENT:
-        candidate = Decider(policy).candidate
+        decider = Decider(policy)
+        candidate, has_groups = decider.candidate, bool(policy.age.whole_groups)
+        with transaction(conn):
+            plan_keeps.begin(conn)
         for page in read_ahead(source.pages()):
-            yield [candidate(facts, now=now) for facts in page]
+            judged = [candidate(facts, now=now) for facts in page]
+            if has_groups:
+                _hold_groups(conn, decider, page, judged)
+            yield judged
         return
     versioned = _versioned(source, policy)
-    decider = VersionDecider(policy)
+    of_versions = VersionDecider(policy)
     if policy.keeps_histories:
         with transaction(conn):
             plan_kept_keys.begin(conn)
     for histories in read_ahead(versioned.histories()):
         if policy.keeps_histories:
-            currents = [decider.ranked(history, now=now) for history in histories]
+            currents = [of_versions.ranked(history, now=now) for history in histories]
             with transaction(conn):
                 plan_kept_keys.copy(conn, [one for one in currents if one is not None])
-        yield [judged for history in histories for judged in decider.decide(history, now=now)]
+        yield [judged for history in histories for judged in of_versions.decide(history, now=now)]
+
+
+def _hold_groups(
+    conn: Connection, decider: Decider, page: Sequence[ObjectFacts], judged: Sequence[Candidate | Verdict]
+) -> None:
+    """Hold the groups of what is kept at first sight: one without a date, or from the future, is no less a part."""
+    kept = (
+        decider.group_of(facts) for facts, one in zip(page, judged, strict=True) if isinstance(one, Verdict)
+    )
+    held = {group for group in kept if group is not None}
+    if held:
+        with transaction(conn):
+            plan_keeps.hold(conn, held)
 
 
 def _versioned(source: CandidateSource, policy: RetentionPolicy) -> VersionSource:

@@ -62,12 +62,14 @@ def decide(
     due_from: datetime | None,
     ends_at: datetime,
     are_distinct: bool,
+    has_keepers: bool = True,
     interval_id: int | None = None,
     generation: int = 0,
 ) -> None:
     """Decide every candidate: due, or kept with its reason.
 
     ``are_distinct``: no candidate of this session's table names the same object as another one.
+    ``has_keepers``: what is kept of a group is looked at again before its deletes.
     ``due_from`` is the lower bound of a replay. What earlier generations of the interval have settled is kept. Parked
     rows whose lock has ended are held by this transaction.
     """
@@ -94,6 +96,7 @@ def decide(
         due_from=due_from,
         ends_at=ends_at,
         are_distinct=are_distinct,
+        has_keepers=has_keepers,
         interval_id=interval_id,
         earlier_generations=list(range(generation)),
     )

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from s3_retention.store.statements import run
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
     from s3_retention.core.policy_keep import Keep
     from s3_retention.store.connection import Connection
 
@@ -16,6 +19,22 @@ _TABLE = "plan_keeps"
 def drop_doubles(conn: Connection) -> None:
     """Leave one candidate of each object that the scan named twice."""
     run(conn, _TABLE, "drop_doubles")
+
+
+def begin(conn: Connection) -> None:
+    """Start a scan with no group held."""
+    for name in ("create_plan_held_groups", "clear_plan_held_groups"):
+        run(conn, _TABLE, name)
+
+
+def hold(conn: Connection, groups: Collection[str]) -> None:
+    """Hold groups of which something was kept at first sight."""
+    run(conn, _TABLE, "hold_groups", group_keys=list(groups))
+
+
+def hold_back(conn: Connection, *, ends_at: datetime) -> None:
+    """Mark what is due in groups that are held, or of which something is not due before ``ends_at``."""
+    run(conn, _TABLE, "hold_groups_back", ends_at=ends_at)
 
 
 def mark(conn: Connection, keep: Keep, *, timezone: str, are_periods: bool) -> None:
