@@ -40,3 +40,9 @@ SELECT s3_retention.clock() AS now;
 UPDATE s3_retention.watermarks
 SET num_claim_conflicts = num_claim_conflicts + 1
 WHERE policy = %(policy)s;
+
+-- name: find_position
+-- How far a policy is; no row while it never was enforced. Nothing is locked.
+SELECT watermarks.position
+FROM s3_retention.watermarks
+WHERE watermarks.policy = %(policy)s;

@@ -51,3 +51,9 @@ def move_completed_through(conn: Connection, *, interval_id: int) -> None:
 def count_conflict(conn: Connection, *, policy: str) -> None:
     """Count that a run wanted an interval which another live run held."""
     run(conn, "watermarks", "count_claim_conflict", policy=policy)
+
+
+def find_position(conn: Connection, *, policy: str) -> datetime | None:
+    """Say how far a policy is; None while it never was enforced."""
+    row = fetch_one(conn, "watermarks", "find_position", policy=policy)
+    return row["position"] if row else None
