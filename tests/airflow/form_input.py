@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 HOLD, REDRIVE, RESTORE = "s3_retention_hold", "s3_retention_redrive", "s3_retention_restore"
+AUDIT = "s3_retention_audit"
 ID = "0b" * 32
 KEY = "cleanup:guarded:1970-01-01T00:00:00+00:00:2026-06-01T11:58:00.000005+00:00"
 
@@ -89,6 +90,7 @@ CONNECTION = Field(
 )
 
 FORMS: dict[str, dict[str, Field]] = {
+    AUDIT: {"policy": Field([*POLICY.bad, None, ""], POLICY.good[2:]), "note": NOTE},
     HOLD: {
         "action": Field(
             ["erase", "", None, 3], ["place", "lift", "stop", "resume", "pause_tenant", "resume_tenant"]

@@ -86,6 +86,7 @@ def test_a_dag_file_holds_flow_only(file: Path) -> None:
     # The type of an argument is named under TYPE_CHECKING; nothing else of ours is reached but runtime.
     assert ours <= {
         "s3_retention.runtime.approving",
+        "s3_retention.runtime.auditing",
         "s3_retention.runtime.deadline",
         "s3_retention.runtime.environment",
         "s3_retention.runtime.form_fields",
@@ -104,6 +105,7 @@ def test_a_dag_file_holds_flow_only(file: Path) -> None:
 def test_the_shipped_dags_read_without_errors(shipped: dict[str, Any]) -> None:
     assert shipped["errors"] == {}
     assert set(shipped["dags"]) == {
+        "s3_retention_audit",
         "s3_retention_cleanup__weekly_digests",
         "s3_retention_hold",
         "s3_retention_redrive",

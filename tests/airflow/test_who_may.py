@@ -13,7 +13,7 @@ import pytest
 from jsonschema import FormatChecker, validate
 
 from sandbox.stack import Stack, stack
-from tests.airflow.form_input import FORMS, HOLD, REDRIVE, RESTORE
+from tests.airflow.form_input import AUDIT, FORMS, HOLD, REDRIVE, RESTORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,7 +127,7 @@ def test_a_viewer_lets_no_run_begin_again_and_the_ledger_names_the_admin_who_sta
 
 @pytest.fixture(scope="module")
 def levers(guarded: Stack) -> Stack:
-    for dag_id in (HOLD, RESTORE):
+    for dag_id in (AUDIT, HOLD, RESTORE):
         guarded.airflow.wait_for_dag(dag_id)
     guarded.airflow.unpause(HOLD)
     return guarded
@@ -146,6 +146,7 @@ GOOD: dict[str, Any] = {
     "scope": "prefix",
     "name": "held/",
 }
+NEEDED: dict[str, dict[str, Any]] = {HOLD: GOOD, AUDIT: {"policy": "guarded"}}
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,7 @@ def test_each_field_of_each_form_refuses_bad_input_and_names_itself(
     levers: Stack, dag_id: str, field: str, value: Any
 ) -> None:
     before = levers.airflow.dag_runs(dag_id)
-    body = {"logical_date": None, "conf": (GOOD if dag_id == HOLD else {}) | {field: value}}
+    body = {"logical_date": None, "conf": NEEDED.get(dag_id, {}) | {field: value}}
     answer = levers.airflow.request("POST", f"/dags/{dag_id}/dagRuns", json=body)
     assert answer.status_code == 400
     assert f"param {field}:" in answer.text

@@ -35,6 +35,8 @@ APPEND_ONLY = [
     "command_rows",
     "row_entries",
     "tenant_waits",
+    "audits",
+    "audit_findings",
 ]
 TABLES = [*APPEND_ONLY, "watermarks", "intervals", "batches", "chunks", "keepers", "failures", "quarantine"]
 TABLES += ["schedules", "missed_intervals", "findings"]
@@ -177,6 +179,12 @@ def used(world: World) -> World:
     world.conn.execute(
         "INSERT INTO s3_retention.tenant_waits (interval_id, generation, tenant, num_paused, num_over_cap) "
         "SELECT interval_id, 0, 't', 1, 0 FROM s3_retention.intervals"
+    )
+    world.conn.execute(
+        "WITH audit AS (INSERT INTO s3_retention.audits (policy, policy_version, started_at, num_objects, counts, "
+        "dag_id, run_id) VALUES ('p', 'v1', now(), 1, '{}', 'd', 'r') RETURNING audit_id) "
+        "INSERT INTO s3_retention.audit_findings (audit_id, kind, place, bucket, key, state) "
+        "SELECT audit_id, 'overdue', 1, 'b', 'k', 'confirmed' FROM audit"
     )
     source = Timeless(world.gateway, world.bucket, "exports/")
     simulate.run(world.conn, source, world.policy, Holder("d", "r", "plan_commands"))

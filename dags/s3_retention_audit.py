@@ -1,0 +1,44 @@
+"""
+### S3 retention: audit
+
+Holds what a policy looks at against what should be there, and **deletes nothing, ever**. For a policy of source
+`postgres_rows`, both ways: objects that no row names, rows whose object is not there, and orphaned files that are still
+there after their deadline. For one of source `s3_listing`: objects that are still there after their deadline.
+
+The log shows one screen: of each kind how many, and the first 20. The first 1,000 of each are looked at once more at
+the end, and kept: what was uploaded, attached or put right while the audit read is no difference. It is green whatever
+it finds, and red where the store or the database could not be read whole; then nothing is written down. **Safe to
+clear:** another try is another audit. What each kind means and what to do: docs/runbook.md. What was found::
+
+    SELECT kind, state, key, row_id, since, detail FROM s3_retention.audit_findings WHERE audit_id = <id>
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.providers.common.compat.sdk import DAG, Param, task
+
+from s3_retention.runtime import auditing, environment, form_fields
+
+with DAG(
+    dag_id="s3_retention_audit",
+    description="Holds rows and objects against each other, and finds what is past its deadline.",
+    doc_md=__doc__,
+    schedule=None,
+    catchup=False,
+    default_args=environment.retry_arguments(),
+    tags=["s3-retention", "manual"],
+    params={
+        "policy": form_fields.policy("Whose rows and objects are looked at.", is_needed=True),
+        "note": Param(
+            None, **form_fields.NOTE, title="Note", description="Why, in a sentence; kept with the audit."
+        ),
+    },
+) as dag:
+
+    @task(doc_md="Reads both sides whole, compares them in the ledger's database, and reports.")
+    def audit_policy(params: dict[str, Any] | None = None) -> dict[str, Any]:
+        return auditing.audit_policy(params or {})
+
+    audit_policy()
