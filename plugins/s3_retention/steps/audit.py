@@ -133,7 +133,7 @@ def _compare_rows(conn: Connection, sides: Sides, policy: RetentionPolicy) -> _R
     uploaded_before = min(now, store_now or now) - policy.window.safety_delay
     has_times = source.rows.detached_at is not None
     due_before = now - policy.window.safety_delay if has_times else None
-    # The rows first: an object is written before its row, so what is named later is listed later, too.
+    # The rows first: what comes in meanwhile, file and row, is then a young file, and not a row without one.
     num_rows = 0
     for page in read_ahead(rows.pages()) if has_times else ():
         orphans = [(read_named(source, source.rows.key, one.named), one) for one in page]
