@@ -230,3 +230,14 @@ def test_what_the_form_cannot_know_is_refused_by_the_step_with_the_fix(levers: S
     for said, conf in refused.items():
         run_id = pull(levers, conf, expect="failed")
         assert said in levers.airflow.task_log(HOLD, run_id, "pull_lever")
+
+
+def test_an_audit_records_who_asked_for_it_and_shows_its_screen_in_the_log(levers: Stack) -> None:
+    levers.airflow.unpause(AUDIT)
+    run_id = levers.airflow.trigger(AUDIT, {"policy": "guarded", "note": "as each quarter"})
+    levers.airflow.wait_for_run(AUDIT, run_id, expect="success")
+    audits = "SELECT policy, acted_by, run_id, note FROM s3_retention.audits"
+    assert ask(levers, audits) == [("guarded", ADMIN, run_id, "as each quarter")]
+    log = levers.airflow.task_log(AUDIT, run_id, "audit_policy")
+    assert "audit of policy guarded" in log
+    assert "nothing was changed or deleted" in log
