@@ -1,16 +1,18 @@
 """
 ### S3 retention: audit
 
-Holds a policy against what is there, and deletes nothing. Of a policy of orphaned rows: objects that no row names, rows
-whose object is not there or that name none, and objects that are still there after their deadline. Of a policy of a
-listing: the last of these. What differs is looked at twice; what came or went meanwhile is no difference.
+Holds what a policy looks at against what should be there, and **deletes nothing, ever**. For a policy of source
+`postgres_rows`, both ways: objects that no row names, rows whose object is not there, and orphaned files that are still
+there after their deadline. For one of source `s3_listing`: objects that are still there after their deadline.
 
-The log shows the first of each kind, the ledger keeps up to a thousand of each. **`quarantine`** puts objects without a
-row, which are as old as an orphan must be, into quarantine, from where `s3_retention_redrive` deletes them: after one
-more look at rows and references. **Differences are no failure:** the run is green. Red is that one side could not be
-read whole; nothing is written then. **Safe to clear:** a run audits once. What to do: `docs/runbook.md`::
+The log shows one screen: of each kind how many, and the first 20. The first 1,000 of each are looked at once more at
+the end, and kept: what was uploaded, attached or put right while the audit read is no difference. It is green whatever
+it finds, and red where the store or the database could not be read whole; then nothing is written down. With
+**`quarantine`**, objects without a row that are as old as an orphan must be wait in quarantine, from where
+`s3_retention_redrive` deletes them, after one more look. **Safe to clear:** another try is another audit. What each
+kind means and what to do: docs/runbook.md. What was found::
 
-    SELECT kind, bucket, key, row_id FROM s3_retention.audit_differences ORDER BY audit_id DESC, kind, key
+    SELECT kind, state, key, row_id, since, detail FROM s3_retention.audit_findings WHERE audit_id = <id>
 """
 
 from __future__ import annotations
@@ -23,14 +25,14 @@ from s3_retention.runtime import auditing, environment, form_fields
 
 with DAG(
     dag_id="s3_retention_audit",
-    description="Holds rows, objects and deadlines of a policy against each other.",
+    description="Holds rows and objects against each other, and finds what is past its deadline.",
     doc_md=__doc__,
     schedule=None,
     catchup=False,
     default_args=environment.retry_arguments(),
     tags=["s3-retention", "manual"],
     params={
-        "policy": form_fields.named_policy("Whose rows and objects."),
+        "policy": form_fields.policy("Whose rows and objects are looked at.", is_needed=True),
         "quarantine": Param(
             default=False,
             type="boolean",
@@ -41,14 +43,12 @@ with DAG(
             None,
             **form_fields.NOTE,
             title="Note",
-            description="Why, in a sentence. Needed to put something into quarantine.",
+            description="Why, in a sentence; kept with the audit. Needed to put something into quarantine.",
         ),
     },
 ) as dag:
 
-    @task(
-        doc_md="Reads both sides, compares them in the ledger, and writes down what differs. Deletes nothing."
-    )
+    @task(doc_md="Reads both sides whole, compares them in the ledger's database, and reports.")
     def audit_policy(params: dict[str, Any] | None = None) -> dict[str, Any]:
         return auditing.audit_policy(params or {})
 

@@ -620,46 +620,61 @@ CREATE TABLE s3_retention.alembic_version (
     version_num character varying(32) NOT NULL
 );
 
-CREATE TABLE s3_retention.audit_differences (
+CREATE TABLE s3_retention.audit_findings (
     audit_id bigint NOT NULL,
     kind text NOT NULL,
+    place integer NOT NULL,
     bucket text NOT NULL,
     key text COLLATE pg_catalog."C",
+    version_id text,
     row_id text,
-    size bigint,
-    last_modified_at timestamp with time zone,
-    due_at timestamp with time zone,
-    CONSTRAINT audit_differences_check CHECK ((num_nonnulls(key, row_id) >= 1)),
-    CONSTRAINT audit_differences_kind_check CHECK ((kind = ANY (ARRAY['object_without_row'::text, 'row_without_object'::text, 'row_malformed'::text, 'row_without_key'::text, 'overdue'::text])))
+    since timestamp with time zone,
+    state text NOT NULL,
+    detail text,
+    CONSTRAINT audit_findings_check CHECK (((key IS NOT NULL) OR (row_id IS NOT NULL))),
+    CONSTRAINT audit_findings_kind_check CHECK ((kind = ANY (ARRAY['object_without_row'::text, 'row_without_object'::text, 'overdue'::text, 'row_malformed'::text, 'row_without_key'::text, 'row_elsewhere'::text]))),
+    CONSTRAINT audit_findings_place_check CHECK ((place > 0)),
+    CONSTRAINT audit_findings_state_check CHECK ((state = ANY (ARRAY['confirmed'::text, 'unknown'::text])))
 );
 
-COMMENT ON TABLE s3_retention.audit_differences IS 'The first differences of each kind that an audit found, and found again by a second look. Append-only.';
+COMMENT ON TABLE s3_retention.audit_findings IS 'The first 1,000 of each kind that an audit has found, less what a second look refuted. Append-only.';
 
-COMMENT ON COLUMN s3_retention.audit_differences.key IS 'Of the object; of a malformed row, what its key columns say.';
+COMMENT ON COLUMN s3_retention.audit_findings.key IS 'The key of the object; of a row that names none that can be told, what it says.';
+
+COMMENT ON COLUMN s3_retention.audit_findings.since IS 'When the object was last modified; of one that is overdue, when it was due.';
+
+COMMENT ON COLUMN s3_retention.audit_findings.state IS 'confirmed: so at the second look, too; unknown: the store would not say.';
 
 CREATE TABLE s3_retention.audits (
     audit_id bigint NOT NULL,
     policy text NOT NULL,
     policy_version text NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    due_before timestamp with time zone,
+    num_rows bigint,
+    num_objects bigint NOT NULL,
+    counts jsonb NOT NULL,
     dag_id text NOT NULL,
     run_id text NOT NULL,
     acted_by text,
     note text,
-    started_at timestamp with time zone NOT NULL,
-    ended_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
-    num_objects bigint NOT NULL,
-    num_rows bigint NOT NULL,
-    counts jsonb NOT NULL,
-    num_quarantined bigint NOT NULL,
-    CONSTRAINT audits_note_check CHECK ((btrim(note) <> ''::text)),
+    num_parked bigint DEFAULT 0 NOT NULL,
+    audited_at timestamp with time zone DEFAULT s3_retention.clock() NOT NULL,
+    CONSTRAINT audits_counts_check CHECK ((jsonb_typeof(counts) = 'object'::text)),
     CONSTRAINT audits_num_objects_check CHECK ((num_objects >= 0)),
-    CONSTRAINT audits_num_quarantined_check CHECK ((num_quarantined >= 0)),
+    CONSTRAINT audits_num_parked_check CHECK ((num_parked >= 0)),
     CONSTRAINT audits_num_rows_check CHECK ((num_rows >= 0))
 );
 
-COMMENT ON TABLE s3_retention.audits IS 'Each audit of a policy: how much it saw, and how many differences of each kind. Append-only.';
+COMMENT ON TABLE s3_retention.audits IS 'What each audit has found, in counts. One that broke off has no row. Append-only.';
 
-COMMENT ON COLUMN s3_retention.audits.num_quarantined IS 'Objects without a row that it has put into quarantine, since its form said so.';
+COMMENT ON COLUMN s3_retention.audits.due_before IS 'What was due before then and is still there is overdue; NULL: that could not be told.';
+
+COMMENT ON COLUMN s3_retention.audits.num_rows IS 'Rows read of the table of the policy; NULL: its source has none.';
+
+COMMENT ON COLUMN s3_retention.audits.counts IS 'By kind: how many, and of those that were looked at again how many are confirmed, refuted and unknown.';
+
+COMMENT ON COLUMN s3_retention.audits.num_parked IS 'Objects without a row that it has put into quarantine, since its form said so.';
 
 ALTER TABLE s3_retention.audits ALTER COLUMN audit_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME s3_retention.audits_audit_id_seq
@@ -1390,6 +1405,9 @@ ALTER TABLE ONLY s3_retention.alembic_version
 ALTER TABLE ONLY s3_retention.approvals
     ADD CONSTRAINT approvals_pkey PRIMARY KEY (interval_id, generation);
 
+ALTER TABLE ONLY s3_retention.audit_findings
+    ADD CONSTRAINT audit_findings_pkey PRIMARY KEY (audit_id, kind, place);
+
 ALTER TABLE ONLY s3_retention.audits
     ADD CONSTRAINT audits_pkey PRIMARY KEY (audit_id);
 
@@ -1515,11 +1533,7 @@ ALTER TABLE ONLY s3_retention.watermarks
 
 CREATE INDEX aborted_uploads_run ON s3_retention.aborted_uploads USING btree (run_id, dag_id);
 
-CREATE INDEX audit_differences_audit ON s3_retention.audit_differences USING btree (audit_id, kind);
-
 CREATE INDEX audits_policy ON s3_retention.audits USING btree (policy, audit_id);
-
-CREATE INDEX audits_run ON s3_retention.audits USING btree (run_id, dag_id);
 
 CREATE INDEX batches_open ON s3_retention.batches USING btree (interval_id) WHERE (closed_at IS NULL);
 
@@ -1587,9 +1601,9 @@ CREATE TRIGGER approvals_decide_once BEFORE DELETE OR UPDATE ON s3_retention.app
 
 CREATE TRIGGER approvals_not_truncated BEFORE TRUNCATE ON s3_retention.approvals FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
-CREATE TRIGGER audit_differences_append_only BEFORE DELETE OR UPDATE ON s3_retention.audit_differences FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
+CREATE TRIGGER audit_findings_append_only BEFORE DELETE OR UPDATE ON s3_retention.audit_findings FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
-CREATE TRIGGER audit_differences_not_truncated BEFORE TRUNCATE ON s3_retention.audit_differences FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
+CREATE TRIGGER audit_findings_not_truncated BEFORE TRUNCATE ON s3_retention.audit_findings FOR EACH STATEMENT EXECUTE FUNCTION s3_retention.refuse_change();
 
 CREATE TRIGGER audits_append_only BEFORE DELETE OR UPDATE ON s3_retention.audits FOR EACH ROW EXECUTE FUNCTION s3_retention.refuse_change();
 
@@ -1671,8 +1685,8 @@ ALTER TABLE ONLY s3_retention.aborted_uploads
 ALTER TABLE ONLY s3_retention.approvals
     ADD CONSTRAINT approvals_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
 
-ALTER TABLE ONLY s3_retention.audit_differences
-    ADD CONSTRAINT audit_differences_audit_id_fkey FOREIGN KEY (audit_id) REFERENCES s3_retention.audits(audit_id);
+ALTER TABLE ONLY s3_retention.audit_findings
+    ADD CONSTRAINT audit_findings_audit_id_fkey FOREIGN KEY (audit_id) REFERENCES s3_retention.audits(audit_id);
 
 ALTER TABLE ONLY s3_retention.batches
     ADD CONSTRAINT batches_interval_id_fkey FOREIGN KEY (interval_id) REFERENCES s3_retention.intervals(interval_id);
@@ -1887,8 +1901,8 @@ GRANT SELECT ON TABLE s3_retention.acts TO s3_retention_reader;
 GRANT SELECT ON TABLE s3_retention.alembic_version TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.alembic_version TO s3_retention_reader;
 
-GRANT SELECT,INSERT ON TABLE s3_retention.audit_differences TO s3_retention_writer;
-GRANT SELECT ON TABLE s3_retention.audit_differences TO s3_retention_reader;
+GRANT SELECT,INSERT ON TABLE s3_retention.audit_findings TO s3_retention_writer;
+GRANT SELECT ON TABLE s3_retention.audit_findings TO s3_retention_reader;
 
 GRANT SELECT,INSERT ON TABLE s3_retention.audits TO s3_retention_writer;
 GRANT SELECT ON TABLE s3_retention.audits TO s3_retention_reader;

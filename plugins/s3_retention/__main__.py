@@ -11,6 +11,7 @@ from s3_retention.errors import S3RetentionError
 from s3_retention.policy_files import PolicyFile, overlaps, read_policy_files, read_policy_paths
 from s3_retention.shell import ask, rehearse
 from s3_retention.shell.answers import AsJson, show
+from s3_retention.shell.audits import audits
 from s3_retention.shell.export import export
 from s3_retention.shell.import_lifecycle import import_lifecycle_rules
 from s3_retention.shell.policy_options import DEFAULT_FLOOR, POLICY_FOLDER, Folder, MinRetention, parse_floor
@@ -110,7 +111,7 @@ def migrate(
     typer.echo("the ledger schema is up to date")
 
 
-for question in (ask.explain, ask.status, ask.report, rehearse.simulate, rehearse.simulated, export):
+for question in (ask.explain, ask.status, ask.report, audits, rehearse.simulate, rehearse.simulated, export):
     app.command()(question)
 
 

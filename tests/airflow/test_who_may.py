@@ -127,7 +127,7 @@ def test_a_viewer_lets_no_run_begin_again_and_the_ledger_names_the_admin_who_sta
 
 @pytest.fixture(scope="module")
 def levers(guarded: Stack) -> Stack:
-    for dag_id in (HOLD, RESTORE, AUDIT):
+    for dag_id in (AUDIT, HOLD, RESTORE):
         guarded.airflow.wait_for_dag(dag_id)
     guarded.airflow.unpause(HOLD)
     return guarded
@@ -146,6 +146,7 @@ GOOD: dict[str, Any] = {
     "scope": "prefix",
     "name": "held/",
 }
+NEEDED: dict[str, dict[str, Any]] = {HOLD: GOOD, AUDIT: {"policy": "guarded"}}
 
 
 @pytest.mark.parametrize(
@@ -162,8 +163,7 @@ def test_each_field_of_each_form_refuses_bad_input_and_names_itself(
     levers: Stack, dag_id: str, field: str, value: Any
 ) -> None:
     before = levers.airflow.dag_runs(dag_id)
-    needed = {HOLD: GOOD, AUDIT: {"policy": "guarded"}}.get(dag_id, {})
-    body = {"logical_date": None, "conf": needed | {field: value}}
+    body = {"logical_date": None, "conf": NEEDED.get(dag_id, {}) | {field: value}}
     answer = levers.airflow.request("POST", f"/dags/{dag_id}/dagRuns", json=body)
     assert answer.status_code == 400
     assert f"param {field}:" in answer.text
@@ -230,3 +230,14 @@ def test_what_the_form_cannot_know_is_refused_by_the_step_with_the_fix(levers: S
     for said, conf in refused.items():
         run_id = pull(levers, conf, expect="failed")
         assert said in levers.airflow.task_log(HOLD, run_id, "pull_lever")
+
+
+def test_an_audit_records_who_asked_for_it_and_shows_its_screen_in_the_log(levers: Stack) -> None:
+    levers.airflow.unpause(AUDIT)
+    run_id = levers.airflow.trigger(AUDIT, {"policy": "guarded", "note": "as each quarter"})
+    levers.airflow.wait_for_run(AUDIT, run_id, expect="success")
+    audits = "SELECT policy, acted_by, run_id, note FROM s3_retention.audits"
+    assert ask(levers, audits) == [("guarded", ADMIN, run_id, "as each quarter")]
+    log = levers.airflow.task_log(AUDIT, run_id, "audit_policy")
+    assert "audit of policy guarded" in log
+    assert "nothing was changed or deleted" in log

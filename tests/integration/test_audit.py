@@ -1,30 +1,41 @@
-"""Rows, objects and deadlines held against each other: what differs is found exactly, and nothing is deleted."""
+"""Rows and objects held against each other, on a real table and a real store: each difference, and none else."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+import tracemalloc
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from s3_retention.core.audit import MAX_KEPT, Audit, Kind, State
 from s3_retention.core.holder import Holder
-from s3_retention.errors import AuditRefusedError, ListingError, RowsUnavailableError
-from s3_retention.steps import audit
-from s3_retention.steps.park_unnamed import AuditForm
-from tests.app_database import AppDatabase
-from tests.fakes import faulty_gateway, refusal
-from tests.integration.test_orphaned_rows import YOUNG, under
+from s3_retention.core.lever import PlaceHold, Scope
+from s3_retention.core.objects import ObjectFacts, ObjectRef
+from s3_retention.core.orphans import OrphanRow
+from s3_retention.core.outcome import FailureClass, Outcome
+from s3_retention.errors import AuditRefusedError, ListingError, RowsError, RowsUnavailableError
+from s3_retention.steps import audit, hold
+from tests.app_database import AppDatabase, orphans_of
+from tests.factories import KEEP_LATEST, ODD_KEYS, Pages, Timeless, facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from s3_retention.core.audit import AuditResult
     from sandbox.postgres import Postgres
     from tests.factories import World
 
+UTC = timezone.utc
 _numbers = itertools.count(1)
 AUDIT = "s3_retention_audit"
+RULES: dict[str, Any] = {
+    "select": {"regex": r"(?s)sfs/.+", "exclude": ["sfs/tmp/**"]},
+    "age": {"from": "detached_at", "retain": "7d"},
+    "limits": {"allow_expire_everything": True},
+}
+LATER = "clock_timestamp() + interval '1 hour'"
 
 
 @pytest.fixture
@@ -34,124 +45,369 @@ def app(postgres_server: Postgres) -> Iterator[AppDatabase]:
     made.drop()
 
 
-def audited(world: World, run: str = "audit-1", **form: Any) -> AuditResult:
-    return audit.run(
-        world.conn,
-        world.source,
-        world.gateway,
-        world.policy,
-        AuditForm(**form),
-        Holder(AUDIT, run, "audit_policy"),
-        acted_by="ann",
-    )
+def under(world: World, app: AppDatabase, **changes: Any) -> World:
+    """The world under a policy of the application's rows, an hour after all that was put into it."""
+    world.set_clock(LATER)
+    rows = world.under(**RULES, source=orphans_of(world.bucket, **changes))
+    return replace(rows, orphans=app.rows(rows.policy))
 
 
-def at_once(world: World) -> World:
-    """No delay: what was written before the audit began counts."""
-    return world.under(window={"safety_delay": "0s"})
+def sides_of(world: World) -> audit.Sides:
+    listing = Timeless(world.gateway, world.bucket, world.policy.source.prefix)
+    return audit.Sides(listing, world.gateway, world.orphans, world.orphans)
 
 
-def found(world: World) -> set[tuple[str, str | None, str | None]]:
-    rows = world.rows("SELECT kind, key, row_id FROM s3_retention.audit_differences")
-    return {(row["kind"], row["key"], row["row_id"]) for row in rows}
+def audited(world: World, sides: audit.Sides | None = None, **given: Any) -> Audit:
+    who = Holder(AUDIT, "audit-1", "audit_policy")
+    return audit.run(world.conn, sides or sides_of(world), world.policy, who, **given)
 
 
-def test_each_kind_of_difference_is_found_and_nothing_else_and_nothing_is_deleted(
-    world: World, app: AppDatabase
-) -> None:
-    world.put("sfs/attached", "sfs/lonely", "sfs/a/b", "sfs/a b", "sfs/overdue", "sfs/young", "other/lonely")
-    app.add("sfs/attached", "sfs/a/b", "sfs/a b", age=None)
-    (gone,) = app.add("sfs/gone", age=None)
-    app.add("sfs/overdue")
-    app.add("sfs/young", age=YOUNG)
-    (without,) = app.add(None, age=None)
-    (wrong,) = app.add("s3://sfs/attached", age=None)
-    app.add("other/row", age=None)
-    before = world.keys()
-    audited_world = at_once(under(world, app))
-    result = audited(audited_world)
-    assert result.num_by_kind == {
-        "object_without_row": 1,
-        "row_without_object": 1,
-        "row_malformed": 1,
-        "row_without_key": 1,
-        "overdue": 1,
-    }
-    assert {(kind, key, None) for kind, key, _ in found(world)} == {
-        ("object_without_row", "sfs/lonely", None),
-        ("row_without_object", "sfs/gone", None),
-        ("row_malformed", "s3://sfs/attached", None),
-        ("row_without_key", None, None),
-        ("overdue", "sfs/overdue", None),
-    }
-    assert {row_id for _, _, row_id in found(world)} >= {str(gone), str(without), str(wrong), None}
-    assert world.keys() == before
-    assert len(app.left()) == 9
-    assert "object_without_row" in str(result)
-    assert "sfs/lonely" in str(result)
+def keys(found: Audit, kind: Kind) -> list[str | None]:
+    return [one.key for one in found.findings if one.kind is kind]
 
 
-def test_three_thousand_of_each_side_differ_where_they_were_made_to(world: World, app: AppDatabase) -> None:
-    keys = [f"sfs/{number:04d}{'/ b' if number % 7 == 0 else ''}" for number in range(3000)]
-    world.put(*keys[:-10])
-    app.add(*keys[10:], age=None)
-    result = audited(at_once(under(world, app)))
-    assert result.num_by_kind == {"object_without_row": 10, "row_without_object": 10}
-    assert {key for kind, key, _ in found(world) if kind == "object_without_row"} == set(keys[:10])
-    assert {key for kind, key, _ in found(world) if kind == "row_without_object"} == set(keys[-10:])
+def numbers(found: Audit) -> dict[str, int]:
+    return {kind.value: one.num_found for kind, one in found.counts.items() if one.num_found}
 
 
-def test_what_comes_or_goes_while_both_sides_are_read_is_no_difference(
+def written(world: World) -> int:
+    return int(world.value("SELECT count(*) FROM s3_retention.audits"))
+
+
+# Rows and objects -----------------------------------------------------------------------------------------
+def test_planted_differences_are_found_exactly_among_thousands(world: World, app: AppDatabase) -> None:
+    both = [f"sfs/{number:04}" for number in range(2900)]
+    alone = [f"sfs/alone/{number}" for number in range(100)]
+    missing = [f"sfs/missing/{number}" for number in range(90)]
+    world.put(*both, *alone, "sfs/tmp/spared", "elsewhere/a")
+    app.add(*both[:1500], *missing[:50], age=None)
+    app.add(*both[1500:1600])
+    app.add(*both[1600:], *missing[50:], age=timedelta(days=1))
+    world = under(world, app)
+    found = audited(world)
+    assert numbers(found) == {"object_without_row": 100, "row_without_object": 90, "overdue": 100}
+    assert keys(found, Kind.OBJECT_WITHOUT_ROW) == sorted(alone)
+    assert keys(found, Kind.ROW_WITHOUT_OBJECT) == sorted(missing)
+    assert keys(found, Kind.OVERDUE) == both[1500:1600]
+    assert {one.state for one in found.findings} == {State.CONFIRMED}
+    assert (found.num_rows, found.num_objects) == (2990, 3001)
+
+
+def test_an_audit_deletes_and_parks_nothing_and_writes_itself_down_alone(
     world: World, app: AppDatabase
 ) -> None:
     world.put("sfs/a", "sfs/b")
-    app.add("sfs/a", "sfs/b", "sfs/c", age=None)
+    app.add("sfs/a", "sfs/gone")
+    world = under(world, app)
+    before = (world.keys(), app.left())
+    audited(world, acted_by="ann", note="Why not.")
+    assert (world.keys(), app.left()) == before
+    (row,) = world.rows("SELECT * FROM s3_retention.audits")
+    assert (row["policy"], row["acted_by"], row["note"], row["num_objects"]) == (
+        world.policy.name,
+        "ann",
+        "Why not.",
+        2,
+    )
+    assert row["counts"]["object_without_row"] == {
+        "num_found": 1,
+        "num_confirmed": 1,
+        "num_refuted": 0,
+        "num_unknown": 0,
+    }
+    kept = world.rows("SELECT kind, key FROM s3_retention.audit_findings ORDER BY kind")
+    assert [(one["kind"], one["key"]) for one in kept] == [
+        ("object_without_row", "sfs/b"),
+        ("overdue", "sfs/a"),
+        ("row_without_object", "sfs/gone"),
+    ]
+    for table in ("quarantine", "intervals", "watermarks", "orphan_sightings"):
+        assert world.value(f"SELECT count(*) FROM s3_retention.{table}") == 0  # noqa: S608
 
-    class Busy:
-        """A gateway before whose first look somebody uploads, and somebody else adds a row."""
 
-        def __getattr__(self, name: str) -> Any:
-            return getattr(world.gateway, name)
-
-        def list_pages(self, bucket: str, prefix: str) -> Any:
-            yield from world.gateway.list_pages(bucket, prefix)
-            world.put("sfs/c", "sfs/d")
-            app.run("DELETE FROM mail.attachments WHERE sfs_key = 'sfs/b'")
-
-        def look(self, ref: Any) -> Any:
-            if ref.key == "sfs/b":
-                app.run("INSERT INTO mail.attachments (sfs_key) VALUES ('sfs/b')")
-            return world.gateway.look(ref)
-
-    busy: Any = Busy()
-    result = audited(replace(at_once(under(world, app)), gateway=busy))
-    assert result.num_by_kind == {}
+def test_odd_keys_are_compared_byte_for_byte(world: World, app: AppDatabase) -> None:
+    odd = [key.replace("exports/2020-01/", "sfs/") for key in ODD_KEYS]
+    world.put(*odd)
+    app.add(*odd, age=None)
+    assert numbers(audited(under(world, app))) == {}
 
 
-def test_a_young_object_without_a_row_is_an_upload_under_way(world: World, app: AppDatabase) -> None:
+def test_a_store_that_lists_in_another_order_is_sorted_in_the_ledger(world: World, app: AppDatabase) -> None:
+    named = ["sfs/a/1", "sfs/a b", "sfs/a/2", "sfs/a-b", "sfs/a"]
+    world.put("sfs/a/1", "sfs/a b", "sfs/a/2", "sfs/a-b", "sfs/b/3", "sfs/b 3")
+    app.add(*named[:4], "sfs/a.b", age=None)
+    found = audited(under(world, app))
+    assert keys(found, Kind.OBJECT_WITHOUT_ROW) == ["sfs/b 3", "sfs/b/3"]
+    assert keys(found, Kind.ROW_WITHOUT_OBJECT) == ["sfs/a.b"]
+
+
+def test_rows_that_cannot_be_compared_are_told_apart(world: World, app: AppDatabase) -> None:
+    other = f"s3://{world.bucket}/other/a"
+    ids = app.add(
+        None, "sfs/no-url", "s3://another-bucket/sfs/a", other, f"s3://{world.bucket}/sfs/a", age=None
+    )
+    world.put("sfs/a", "sfs/b")
+    found = audited(under(world, app, key={"url": "sfs_key"}))
+    assert numbers(found) == {
+        "object_without_row": 1,
+        "row_malformed": 1,
+        "row_without_key": 1,
+        "row_elsewhere": 2,
+    }
+    assert keys(found, Kind.OBJECT_WITHOUT_ROW) == ["sfs/b"]
+    malformed = next(one for one in found.findings if one.kind is Kind.ROW_MALFORMED)
+    assert (malformed.row_id, malformed.key, malformed.detail) == (
+        str(ids[1]),
+        "sfs/no-url",
+        "is not s3://bucket/key",
+    )
+
+
+def test_an_orphan_is_overdue_only_where_a_delete_of_it_would_go_on(world: World, app: AppDatabase) -> None:
+    names = [
+        "sfs/due", "sfs/young", "sfs/attached", "sfs/twice", "sfs/named", "sfs/held/a", "sfs/tmp/a", "sfs/untimed",
+    ]  # fmt: skip
+    world.put(*names)
+    app.add("sfs/due", "sfs/twice", "sfs/twice", "sfs/held/a", "sfs/tmp/a", "sfs/attached", "sfs/named")
+    app.add("sfs/young", age=timedelta(days=7, minutes=-61))
+    app.add("sfs/attached", age=None)
+    (untimed,) = app.add("sfs/untimed")
+    app.run("UPDATE mail.attachments SET orphaned_at = NULL WHERE id = %s", untimed)
+    app.run("INSERT INTO mail.drafts (sfs_key) VALUES ('sfs/named')")
+    world = under(world, app, references=[{"table": "mail.drafts", "column": "sfs_key"}])
+    placed = PlaceHold(world.bucket, Scope.PREFIX, "sfs/held/", "a case", None)
+    hold.run(world.conn, placed, Holder("s3_retention_hold", "h", "t"), acted_by="ann")
+    assert keys(audited(world), Kind.OVERDUE) == ["sfs/due", "sfs/twice"]
+
+
+def test_without_a_detach_time_nothing_is_said_of_deadlines(world: World, app: AppDatabase) -> None:
     world.put("sfs/a")
-    assert audited(under(world, app)).num_by_kind == {}
-    assert audited(at_once(under(world, app)), "audit-2").num_by_kind == {"object_without_row": 1}
+    app.add("sfs/a")
+    found = audited(under(world, app, detached_at=None, soft_delete="deleting_at"))
+    assert Kind.OVERDUE not in found.counts
+    assert found.due_before is None
+    assert "detached_at is not set" in str(found)
+
+
+# What changes while it reads ------------------------------------------------------------------------------
+def test_an_object_that_is_younger_than_the_audit_is_not_reported(world: World, app: AppDatabase) -> None:
+    world.put("sfs/new")
+    world = under(world, app)
+    world.set_clock("clock_timestamp()")
+    assert numbers(audited(world)) == {}
+
+
+@dataclass
+class Meanwhile:
+    """A listing that lets something happen after its last page."""
+
+    listing: Any
+    act: Callable[[], object]
+
+    def pages(self) -> Iterator[list[ObjectFacts]]:
+        yield from self.listing.pages()
+        self.act()
+
+    def read_clock(self) -> None:
+        """Tell no time."""
+
+
+def test_what_is_put_right_while_the_audit_reads_is_no_difference(world: World, app: AppDatabase) -> None:
+    world.put("sfs/named-late", "sfs/deleted", "sfs/attached", "sfs/stays")
+    late, dropped, attached = app.add("sfs/uploaded-late", "sfs/dropped", "sfs/attached")
+    app.add("sfs/gone")
+    world = under(world, app)
+
+    def act() -> None:
+        app.add("sfs/named-late", age=None)
+        world.admin.delete_object(Bucket=world.bucket, Key="sfs/deleted")
+        world.put("sfs/uploaded-late")
+        app.run("DELETE FROM mail.attachments WHERE id = %s", dropped)
+        app.attach(attached, late)
+
+    sides = sides_of(world)
+    found = audited(world, replace(sides, listing=Meanwhile(sides.listing, act)))
+    assert numbers(found) == {"object_without_row": 1, "row_without_object": 1}
+    assert keys(found, Kind.OBJECT_WITHOUT_ROW) == ["sfs/stays"]
+    assert keys(found, Kind.ROW_WITHOUT_OBJECT) == ["sfs/gone"]
+    assert found.counts[Kind.OBJECT_WITHOUT_ROW].num_refuted == 2
+    assert found.counts[Kind.OVERDUE].num_refuted == 1
+
+
+@dataclass
+class Broken:
+    """Rows that break off after their first page, as when their database goes away."""
+
+    rows: Any
+    error: Exception
+
+    def pages(self, *, are_all: bool = False) -> Iterator[list[OrphanRow]]:
+        yield next(self.rows.pages(are_all=are_all))
+        if are_all:
+            raise self.error
+
+
+@pytest.mark.parametrize("error", [RowsUnavailableError(), RowsError()])
+def test_rows_that_break_off_end_the_audit_and_leave_no_row(
+    world: World, app: AppDatabase, error: Exception
+) -> None:
+    world.put("sfs/a")
+    app.add("sfs/b")
+    world = under(world, app)
+    with pytest.raises(type(error)):
+        audited(world, replace(sides_of(world), rows=Broken(world.orphans, error)))
+    assert written(world) == 0
+
+
+def test_a_database_that_goes_away_in_the_middle_is_no_empty_table(world: World, app: AppDatabase) -> None:
+    world.put(*(f"sfs/{number}" for number in range(5)))
+    app.add(*(f"sfs/{number}" for number in range(5)), age=None)
+    world = under(world, app)
+    sides = sides_of(world)
+    sides = replace(sides, listing=Meanwhile(sides.listing, app.drop))
+    app.add("sfs/missing")
+    with pytest.raises(RowsUnavailableError):
+        audited(world, sides)
+    assert written(world) == 0
+    AppDatabase.create(app.postgres, app.database)
+
+
+def test_a_listing_that_breaks_off_ends_the_audit_and_leaves_no_row(world: World, app: AppDatabase) -> None:
+    app.add("sfs/a")
+    world = under(world, app)
+    listing = Pages([[facts("sfs/a", bucket=world.bucket)]], ListingError())
+    with pytest.raises(ListingError):
+        audited(world, replace(sides_of(world), listing=listing))
+    assert written(world) == 0
+
+
+class Silent:
+    """A store that will not say anything of an object."""
+
+    def look(self, _: ObjectRef) -> Outcome:
+        return Outcome(FailureClass.PERMISSION, code="AccessDenied")
+
+
+def test_what_the_store_will_not_say_is_reported_as_unknown(world: World, app: AppDatabase) -> None:
+    world.put("sfs/a")
+    world = under(world, app)
+    found = audited(world, replace(sides_of(world), store=Silent()))
+    assert numbers(found) == {"object_without_row": 1}
+    (one,) = found.findings
+    assert (one.state, one.detail) == (State.UNKNOWN, "AccessDenied")
+    assert "1 could not be looked at" in str(found)
+
+
+# Much of it -----------------------------------------------------------------------------------------------
+@dataclass
+class Many:
+    """Made-up rows and objects, of which no page is kept; every tenth object has no row."""
+
+    count: int
+    largest: list[int] = field(default_factory=list)
+
+    def keys(self) -> Iterator[list[int]]:
+        for start in range(0, self.count, 1000):
+            yield list(range(start, start + 1000))
+
+    def look(self, *, row_ids: Any, names: Any) -> tuple[list[Any], set[str]]:
+        self.largest.append(max(len(row_ids), len(names)))
+        return [], set()
+
+
+class ManyRows(Many):
+    def pages(self, *, are_all: bool = False) -> Iterator[list[OrphanRow]]:
+        for page in self.keys() if are_all else ():
+            yield [OrphanRow(str(one), f"sfs/{one:06}", None) for one in page if one % 10]
+
+
+class ManyObjects(Many):
+    def pages(self) -> Iterator[list[ObjectFacts]]:
+        for page in self.keys():
+            yield [facts(f"sfs/{one:06}", bucket="t-made-up") for one in page]
+
+    def read_clock(self) -> None:
+        """Tell no time."""
+
+
+class Here:
+    """A store in which everything is."""
+
+    def look(self, ref: ObjectRef) -> ObjectFacts:
+        return ObjectFacts(ref, '"e"', 1, datetime(2020, 1, 1, tzinfo=UTC))
+
+
+def test_memory_does_not_grow_with_the_rows_and_the_objects(world: World, app: AppDatabase) -> None:
+    world = under(world, app)
+
+    def peak(count: int) -> int:
+        rows = ManyRows(count)
+        tracemalloc.start()
+        found = audited(world, audit.Sides(ManyObjects(count), Here(), rows, rows))
+        (_, most) = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert numbers(found) == {"object_without_row": count // 10}
+        assert len(found.findings) == min(MAX_KEPT, count // 10)
+        assert rows.largest == [min(MAX_KEPT, count // 10)]
+        return most
+
+    peak(10_000)
+    assert peak(100_000) < peak(20_000) + 2_000_000
+
+
+# Listings -------------------------------------------------------------------------------------------------
+def test_objects_of_a_listing_are_overdue_before_the_position_of_their_policy(world: World) -> None:
+    world.put("exports/2020-01/a.json", "exports/2020-02/a.json")
+    world = world.under(keep=KEEP_LATEST)
+    world.clean()
+    world.put("exports/2020-01/late.json", "exports/2019-12/late.json", "exports/2019-01/a.json")
+    found = audited(world)
+    # The newest of each customer stays.
+    assert keys(found, Kind.OVERDUE) == ["exports/2019-01/a.json", "exports/2019-12/late.json"]
+    assert numbers(found) == {"overdue": 2}
+    assert written(world) == 1
+    assert world.keys() >= {"exports/2019-01/a.json"}
+
+
+def test_of_a_policy_that_was_never_enforced_nothing_is_overdue(world: World) -> None:
+    world.put("exports/2020-01/a.json")
+    found = audited(world)
+    assert (found.counts, found.num_objects, found.due_before) == ({}, 1, None)
+    assert "never been enforced" in str(found)
+
+
+def test_the_screen_shows_the_first_of_each_kind_and_says_how_many_more(
+    world: World, app: AppDatabase
+) -> None:
+    world.put(*(f"sfs/{number:03}\n" for number in range(30)))
+    screen = str(audited(under(world, app)))
+    assert "30 object_without_row: selected objects that no row names (30 confirmed)" in screen
+    assert "'sfs/019\\n'" in screen
+    assert "'sfs/020\\n'" not in screen
+    assert "and 10 more" in screen
+    assert "nothing was deleted" in screen
 
 
 def test_objects_without_a_row_are_deleted_by_a_redrive_and_the_interval_balances(
     world: World, app: AppDatabase
 ) -> None:
-    world.put("sfs/a", "sfs/lonely", "sfs/drafted")
+    world.put("sfs/a", "sfs/alone", "sfs/drafted")
     app.add("sfs/a")
-    orphaned = at_once(under(world, app, references=[{"table": "mail.drafts", "column": "sfs_key"}]))
-    with pytest.raises(AuditRefusedError, match="no completed interval yet"):
-        audited(orphaned, quarantines=True, note="why")
-    orphaned.clean()
-    result = audited(orphaned, quarantines=True, note="left by a migration")
-    assert (result.num_by_kind, result.num_quarantined) == ({"object_without_row": 2}, 0), "they are young"
-    world.set_clock("clock_timestamp() + interval '8 days'")
-    assert audited(orphaned, "audit-2", quarantines=True, note="left by a migration").num_quarantined == 2
-    assert audited(orphaned, "audit-2", quarantines=True, note="again").num_quarantined == 2, "a cleared run"
-    assert audited(orphaned, "audit-3", quarantines=True, note="again").num_quarantined == 0, (
-        "they wait already"
+    orphaned = world.under(
+        **RULES,
+        source=orphans_of(world.bucket, references=[{"table": "mail.drafts", "column": "sfs_key"}]),
     )
-    assert world.keys() == {"sfs/lonely", "sfs/drafted"}
+    orphaned = replace(orphaned, orphans=app.rows(orphaned.policy))
+    with pytest.raises(AuditRefusedError, match="no completed interval yet"):
+        audited(orphaned, is_parking=True)
+    orphaned.clean()
+    world.set_clock("clock_timestamp() + interval '1 day'")
+    young = audited(orphaned, is_parking=True, note="left by a migration")
+    assert (numbers(young), young.num_parked) == ({"object_without_row": 2}, 0), "their rows may come yet"
+    world.set_clock("clock_timestamp() + interval '8 days'")
+    assert audited(orphaned, is_parking=True, note="left by a migration").num_parked == 2
+    assert audited(orphaned, is_parking=True, note="again").num_parked == 0, "they wait already"
+    assert world.keys() == {"sfs/alone", "sfs/drafted"}
     app.run("INSERT INTO mail.drafts (sfs_key) VALUES ('sfs/drafted')")
     assert orphaned.redrive().num_by_outcome == {"deleted": 1, "kept": 1}
     assert world.keys() == {"sfs/drafted"}
@@ -159,37 +415,9 @@ def test_objects_without_a_row_are_deleted_by_a_redrive_and_the_interval_balance
     assert (balance["num_discovered"], balance["num_pending"], balance["num_quarantined"]) == (3, 0, 0)
 
 
-def test_a_listing_is_audited_for_what_should_have_gone(world: World) -> None:
-    world.put("exports/2020-01/a.json", "exports/2999-01/b.json")
-    world.clean()
-    world.put("exports/2020-01/late.json")
-    result = audited(world)
-    assert result.num_by_kind == {"overdue": 1}
-    assert found(world) == {("overdue", "exports/2020-01/late.json", None)}
-    assert "exports/2020-01/late.json" in world.keys()  # noqa: SIM118 - no dict
+def test_nothing_of_a_listing_and_nothing_in_simulation_is_parked(world: World, app: AppDatabase) -> None:
     with pytest.raises(AuditRefusedError, match="reads no rows"):
-        audited(world, "audit-2", quarantines=True, note="why")
-
-
-def test_a_side_that_cannot_be_read_whole_ends_the_audit_with_nothing_written(
-    world: World, app: AppDatabase
-) -> None:
-    world.put("sfs/a")
-    orphaned = under(world, app)
-    away = app.rows(orphaned.policy, conninfo="postgresql://nobody@/nowhere?host=/nonexistent")
-    with pytest.raises(RowsUnavailableError):
-        audited(replace(orphaned, orphans=away))
-
-    def denied(**_: Any) -> Any:
-        raise refusal("AccessDenied", 403)
-
-    with pytest.raises(ListingError):
-        audited(orphaned.through(faulty_gateway(world.gateway, list_objects_v2=denied)))
-    assert world.value("SELECT count(*) FROM s3_retention.audits") == 0
-
-
-def test_rows_of_urls_are_compared_by_their_keys(world: World, app: AppDatabase) -> None:
-    world.put("sfs/a", "sfs/b")
-    app.add(f"s3://{world.bucket}/sfs/a", f"s3://{world.bucket}-else/sfs/b", "sfs/b", age=None)
-    result = audited(at_once(under(world, app, key={"url": "sfs_key"})))
-    assert result.num_by_kind == {"object_without_row": 1, "row_malformed": 1}
+        audited(world, is_parking=True)
+    with pytest.raises(AuditRefusedError, match="mode simulate"):
+        audited(under(world, app).under(mode="simulate"), is_parking=True)
+    assert written(world) == 0

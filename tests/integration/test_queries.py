@@ -46,19 +46,20 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
             "generation hold_id interval_id keep_latest map_index max_batches max_commands max_rows num_bytes "
             "num_commands num_discovered num_drained num_due num_keys num_remaining num_scanned num_stragglers "
             "try_number after_generation after_interval_id only_interval_id daily weekly monthly yearly "
-            "min_bytes_kept quarantine_id size audit_id num_objects num_rows num_quarantined"
+            "min_bytes_kept quarantine_id size audit_id num_objects num_parked num_rows"
         ),
     ),
     (
         NOW,
         (
             "deadline_at due_at ends_at interval_ends_at interval_starts_at last_tick_at next_due_at due_from now "
-            "start_at starts_at unclaimed_since deleted_before deleted_from last_modified_at started_at"
+            "start_at starts_at unclaimed_since deleted_before deleted_from last_modified_at due_before started_at "
+            "uploaded_before"
         ),
     ),
     (True, "are_distinct are_periods has_keepers is_balanced is_whole"),
     (1.5, "first_rate free_rate largest_tenant_share max_rate min_rate step"),
-    (timedelta(minutes=10), "heartbeat lease older_than rescue_after safety_delay valid_for within retain"),
+    (timedelta(minutes=10), "heartbeat lease older_than rescue_after retain safety_delay valid_for within"),
     (Jsonb({}), "detail counts did num_kept_by_reason over_limits"),
     (
         [1],
@@ -69,7 +70,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
     ),
     ([Jsonb({})], "details"),
     ([timedelta(0)], "safety_delays"),
-    ([NOW], "befores detached_ats due_ats initiated_ats last_modified_ats not_befores"),
+    ([NOW], "befores detached_ats due_ats initiated_ats last_modified_ats not_befores sinces"),
     ([b"x" * 32], "command_ids operation_ids"),
     (b"x" * 32, "after_command_id command_id operation_id"),
     (b"x" * 64, "ids"),
@@ -79,7 +80,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
         ["text"],
         (
             "buckets causes codes etags failure_classes group_keys keys kinds marker_version_ids messages names "
-            "outcomes policies reasons request_ids row_ids run_ids subjects tenants upload_ids version_ids"
+            "outcomes policies reasons request_ids row_ids run_ids states subjects tenants upload_ids version_ids"
         ),
     ),
 )
@@ -97,8 +98,8 @@ def test_each_query_is_one_that_the_writer_can_run(conn: Connection, table: str,
     for temporary in ("rows", "orphans", "orphan_commands"):
         conn.execute(queries.query("plan_rows", f"create_plan_{temporary}"))
     conn.execute(queries.query("plan_keeps", "create_plan_held_groups"))
-    for temporary in ("objects", "rows", "found"):
-        conn.execute(queries.query("audits", f"create_audit_{temporary}"))
+    for temporary in ("rows", "orphans", "objects", "differences"):
+        conn.execute(queries.query("audit_sides", f"create_audit_{temporary}"))
     text = queries.query(table, name)
     if UTILITY.search(text):
         conn.execute(text)

@@ -34,9 +34,9 @@ APPEND_ONLY = [
     "simulations",
     "command_rows",
     "row_entries",
-    "audits",
-    "audit_differences",
     "tenant_waits",
+    "audits",
+    "audit_findings",
 ]
 TABLES = [*APPEND_ONLY, "watermarks", "intervals", "batches", "chunks", "keepers", "failures", "quarantine"]
 TABLES += ["schedules", "missed_intervals", "findings"]
@@ -180,11 +180,11 @@ def used(world: World) -> World:
         "INSERT INTO s3_retention.tenant_waits (interval_id, generation, tenant, num_paused, num_over_cap) "
         "SELECT interval_id, 0, 't', 1, 0 FROM s3_retention.intervals"
     )
-    world.root.execute(
-        "WITH audited AS (INSERT INTO s3_retention.audits (policy, policy_version, dag_id, run_id, started_at, "
-        "num_objects, num_rows, counts, num_quarantined) VALUES ('p', 'v', 'd', 'r', now(), 1, 1, '{}', 0) "
-        "RETURNING audit_id) INSERT INTO s3_retention.audit_differences (audit_id, kind, bucket, key) "
-        "SELECT audit_id, 'overdue', 'b', 'k' FROM audited"
+    world.conn.execute(
+        "WITH audit AS (INSERT INTO s3_retention.audits (policy, policy_version, started_at, num_objects, counts, "
+        "dag_id, run_id) VALUES ('p', 'v1', now(), 1, '{}', 'd', 'r') RETURNING audit_id) "
+        "INSERT INTO s3_retention.audit_findings (audit_id, kind, place, bucket, key, state) "
+        "SELECT audit_id, 'overdue', 1, 'b', 'k', 'confirmed' FROM audit"
     )
     source = Timeless(world.gateway, world.bucket, "exports/")
     simulate.run(world.conn, source, world.policy, Holder("d", "r", "plan_commands"))

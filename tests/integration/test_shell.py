@@ -14,7 +14,7 @@ from s3_retention.__main__ import app
 from s3_retention.core.holder import Holder
 from s3_retention.core.lever import PlaceHold, Scope, StopDeletes
 from s3_retention.errors import LedgerError
-from s3_retention.steps import hold, simulate
+from s3_retention.steps import audit, hold, simulate
 from s3_retention.store.connection import connect
 from tests.factories import NAME, ODD_KEYS, Timeless
 
@@ -180,3 +180,20 @@ def test_simulated_shows_what_the_last_simulation_would_have_deleted(world: Worl
     assert (row["num_due"], row["num_scanned"]) == (1, 2)
     assert shell.run("simulated", NAME, "--csv").stdout.splitlines()[1].startswith("due,1,1,2020-02-01")
     assert row["plan_hash"] in shell.run("simulated", NAME).stdout
+
+
+def test_audits_shows_the_last_audits_and_what_the_newest_has_found(world: World, shell: Shell) -> None:
+    assert shell.run("audits", "--policy", NAME).exit_code == 1
+    world.put(A)
+    world.clean()
+    world.put(B)
+    sides = audit.Sides(Timeless(world.gateway, world.bucket, "exports/"), world.gateway)
+    audit.run(world.conn, sides, world.policy, Holder("s3_retention_audit", "a", "t"), acted_by="ann")
+    (row,) = shell.json("audits", "--policy", NAME)
+    assert row["counts"] == {
+        "overdue": {"num_found": 1, "num_confirmed": 1, "num_refuted": 0, "num_unknown": 0}
+    }
+    assert "ann" in shell.run("audits", "--policy", NAME).stdout
+    (found,) = shell.json("audits", "--policy", NAME, "--keys")
+    assert (found["kind"], found["key"], found["state"]) == ("overdue", B, "confirmed")
+    assert B in shell.run("audits", "--policy", NAME, "--keys").stdout

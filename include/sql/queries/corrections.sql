@@ -137,3 +137,80 @@ WHERE
     older.operation_id = any(%(operation_ids)s::bytea[])
     AND newer.supersedes = older.command_id
     AND newer.resolved_at IS NULL;
+
+-- name: find_completed_interval
+-- The newest interval of a policy that is completed: what an audit puts into quarantine counts there.
+SELECT intervals.interval_id FROM s3_retention.intervals
+WHERE intervals.policy = %(policy)s AND intervals.state = 'completed'
+ORDER BY intervals.interval_id DESC
+LIMIT 1;
+
+-- name: park_unnamed
+-- An object without a row, as a command that no plan holds: a redrive decides it anew. Nothing is done where
+-- the object waits already, or the same command is there.
+WITH parked AS (
+    INSERT INTO s3_retention.quarantine (
+        policy, policy_version, interval_id, generation, command_id, operation_id, tenant, bucket, key, etag,
+        size, last_modified_at, due_at, failure_class, code, message, num_attempts, dag_id, run_id, map_index,
+        first_failed_at, last_failed_at, is_unplanned
+    )
+    SELECT
+        %(policy)s AS policy,
+        %(policy_version)s AS policy_version,
+        %(interval_id)s AS interval_id,
+        0 AS generation,
+        %(command_id)s AS command_id,
+        %(operation_id)s AS operation_id,
+        %(tenant)s::text AS tenant,
+        %(bucket)s AS bucket,
+        %(key)s AS key,
+        %(etag)s::text AS etag,
+        %(size)s AS size,
+        %(last_modified_at)s::timestamptz AS last_modified_at,
+        %(due_at)s::timestamptz AS due_at,
+        'unknown' AS failure_class,
+        %(code)s AS code,
+        'an audit found no row that names this object; a redrive looks again, and deletes it' AS message,
+        0 AS num_attempts,
+        %(dag_id)s AS dag_id,
+        %(run_id)s AS run_id,
+        -1 AS map_index,
+        s3_retention.clock() AS first_failed_at,
+        s3_retention.clock() AS last_failed_at,
+        TRUE AS is_unplanned
+    WHERE
+        NOT EXISTS (
+            SELECT 1 FROM s3_retention.quarantine AS waiting
+            WHERE
+                waiting.policy = %(policy)s
+                AND waiting.bucket = %(bucket)s
+                AND waiting.key = %(key)s
+                AND waiting.resolved_at IS NULL
+        )
+        AND NOT EXISTS (
+            SELECT 1 FROM s3_retention.ledger_entries AS entry
+            WHERE
+                entry.interval_id = %(interval_id)s
+                AND entry.generation = 0
+                AND entry.command_id = %(command_id)s
+        )
+    ON CONFLICT DO NOTHING
+    RETURNING quarantine_id, failure_class
+),
+
+events AS (
+    INSERT INTO s3_retention.quarantine_events (
+        quarantine_id, event, dag_id, run_id, acted_by, detail, note
+    )
+    SELECT
+        parked.quarantine_id,
+        'quarantined' AS event,
+        %(dag_id)s AS dag_id,
+        %(run_id)s AS run_id,
+        %(acted_by)s AS acted_by,
+        parked.failure_class AS detail,
+        %(note)s AS note
+    FROM parked
+)
+
+SELECT parked.quarantine_id FROM parked;

@@ -41,7 +41,8 @@ UPDATE s3_retention.watermarks
 SET num_claim_conflicts = num_claim_conflicts + 1
 WHERE policy = %(policy)s;
 
--- name: find_completed_through
--- Before which time all of a policy is settled or in quarantine.
-SELECT watermarks.completed_through FROM s3_retention.watermarks
+-- name: find_position
+-- How far a policy is; no row while it never was enforced. Nothing is locked.
+SELECT watermarks.position
+FROM s3_retention.watermarks
 WHERE watermarks.policy = %(policy)s;

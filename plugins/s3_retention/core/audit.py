@@ -1,4 +1,4 @@
-"""What an audit of rows and objects can find, and how it says so."""
+"""What an audit holds against each other, and what it says: rows and objects, and objects past their deadline."""
 
 from __future__ import annotations
 
@@ -6,69 +6,169 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from s3_retention.core.orphans import read_ref
+
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from s3_retention.core.objects import ObjectFacts
+    from s3_retention.core.policy_rows import RowKey
+    from s3_retention.core.policy_source import Source
 
 MAX_KEPT = 1000
-"""Differences of each kind that are looked at once more, and kept."""
+"""How many of each kind are looked at once more, and kept in the ledger."""
 MAX_SHOWN = 20
-"""Differences of each kind that a log shows."""
-NO_ROW = "ObjectWithoutRow"
-"""Our own code: an audit found no row that names the object."""
+_MAX_WIDTH = 200
 
 
-class DifferenceKind(str, Enum):
-    """How rows, objects and deadlines can differ. What to do about each stands in docs/runbook.md."""
+class Kind(str, Enum):
+    """What may be wrong with an object or a row."""
 
     OBJECT_WITHOUT_ROW = "object_without_row"
     ROW_WITHOUT_OBJECT = "row_without_object"
+    OVERDUE = "overdue"
     ROW_MALFORMED = "row_malformed"
     ROW_WITHOUT_KEY = "row_without_key"
-    OVERDUE = "overdue"
+    ROW_ELSEWHERE = "row_elsewhere"
+
+
+MEANINGS = {
+    Kind.OBJECT_WITHOUT_ROW: "selected objects that no row names",
+    Kind.ROW_WITHOUT_OBJECT: "rows whose object is not there",
+    Kind.OVERDUE: "objects that are still there after their deadline",
+    Kind.ROW_MALFORMED: "rows whose key has a form that the policy does not know",
+    Kind.ROW_WITHOUT_KEY: "rows that name no object",
+    Kind.ROW_ELSEWHERE: "rows that name an object outside of the bucket and prefix: not compared",
+}
+
+
+class State(str, Enum):
+    """What a second look says."""
+
+    CONFIRMED = "confirmed"
+    REFUTED = "refuted"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a row says: the key of its object; or with a ``kind``, why it cannot be compared, and what it says."""
+
+    key: str | None
+    kind: Kind | None = None
+    detail: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference: ``key`` of the object, or what a malformed row says; ``facts`` where the object was listed."""
+    """One of them. ``since``: when the object was last modified, or was due; ``row_id`` is None for an object."""
 
-    kind: DifferenceKind
+    kind: Kind
     key: str | None
     row_id: str | None = None
-    facts: ObjectFacts | None = None
-    due_at: datetime | None = None
+    version_id: str | None = None
+    since: datetime | None = None
+    detail: str | None = None
+    state: State = State.CONFIRMED
 
     def __str__(self) -> str:
-        """Say it in one line."""
-        where = "" if self.row_id is None else f"  row {self.row_id}"
-        due = "" if self.due_at is None else f"  due since {self.due_at:%Y-%m-%d %H:%M:%S} UTC"
-        return f"  {self.kind.value}  {self.key or '-'}{where}{due}"
+        """Print it on one line, whatever its key holds."""
+        row = None if self.row_id is None else f"row {self.row_id}"
+        key = None if self.key is None else repr(self.key[:_MAX_WIDTH])
+        version = None if self.version_id is None else f"version {self.version_id}"
+        since = None if self.since is None else f"since {self.since:%Y-%m-%d %H:%M:%S}"
+        state = None if self.state is State.CONFIRMED else self.state.value
+        return ", ".join(part for part in (row, key, version, since, self.detail, state) if part)
 
 
 @dataclass(frozen=True, slots=True)
-class AuditResult:
-    """What an audit saw, how many differences it found of each kind, and the first of them."""
+class KindCount:
+    """How many of one kind there are, and what the second look said of the first of them.
 
+    What was refuted is not in ``num_found``.
+    """
+
+    num_found: int = 0
+    num_confirmed: int = 0
+    num_refuted: int = 0
+    num_unknown: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit has found. ``num_rows`` is None where the source has no rows.
+
+    ``due_before`` is None where it cannot be told what is overdue, ``why_not_due`` why. ``num_waiting`` counts, for a
+    listing, objects that are due and known to be waiting, by the reason. ``num_parked`` were put into quarantine.
+    """
+
+    policy: str
+    policy_version: str
+    bucket: str
+    started_at: datetime
+    due_before: datetime | None
+    num_rows: int | None
     num_objects: int
-    num_rows: int
-    num_by_kind: dict[str, int]
-    num_quarantined: int = 0
-    kept: list[Difference] = field(default_factory=list, compare=False)
+    counts: dict[Kind, KindCount]
+    findings: tuple[Difference, ...] = ()
+    num_waiting: dict[str, int] = field(default_factory=dict)
+    why_not_due: str | None = None
+    num_parked: int = 0
+
+    @property
+    def num_found(self) -> int:
+        """How many differences there are, of all kinds that are compared."""
+        return sum(one.num_found for kind, one in self.counts.items() if kind is not Kind.ROW_ELSEWHERE)
+
+    def as_counts(self) -> dict[str, dict[str, int]]:
+        """Give the counts by kind, for the ledger."""
+        return {
+            kind.value: {
+                "num_found": one.num_found,
+                "num_confirmed": one.num_confirmed,
+                "num_refuted": one.num_refuted,
+                "num_unknown": one.num_unknown,
+            }
+            for kind, one in self.counts.items()
+        }
 
     def __str__(self) -> str:
-        """Print one screen for a task log."""
-        lines = [f"{self.num_objects:,} objects and {self.num_rows:,} rows were held against each other"]
-        for kind in DifferenceKind:
-            if not (count := self.num_by_kind.get(kind.value, 0)):
-                continue
-            lines.append(f"  {kind.value:<20} {count:>12,}")
-            shown = [one for one in self.kept if one.kind is kind][:MAX_SHOWN]
-            lines += [f"  {one}" for one in shown]
-            if count > len(shown):
-                lines.append(f"    and {count - len(shown):,} more")
-        if not self.num_by_kind:
-            lines.append("  no difference")
-        if self.num_quarantined:
-            lines.append(f"  put into quarantine for a redrive: {self.num_quarantined:,}")
+        """Print one screen: what was read, and of each kind the count and the first keys."""
+        rows = "" if self.num_rows is None else f"{self.num_rows:,} rows and "
+        lines = [f"audit of policy {self.policy}: {rows}{self.num_objects:,} objects were read"]
+        for kind, one in self.counts.items():
+            looked = f"{one.num_confirmed:,} confirmed"
+            looked += f", {one.num_unknown:,} could not be looked at" if one.num_unknown else ""
+            looked += f"; {one.num_refuted:,} more were settled meanwhile" if one.num_refuted else ""
+            lines.append(f"{one.num_found:>12,} {kind.value}: {MEANINGS[kind]} ({looked})")
+            shown = [each for each in self.findings if each.kind is kind][:MAX_SHOWN]
+            lines += [f"{'':14}{each}" for each in shown]
+            if one.num_found > len(shown):
+                lines.append(f"{'':14}and {one.num_found - len(shown):,} more")
+        if self.why_not_due is not None:
+            lines.append(f"what is overdue cannot be told: {self.why_not_due}")
+        lines += [f"{count:>12,} are due and wait: {why}" for why, count in sorted(self.num_waiting.items())]
+        if self.num_parked:
+            lines.append(
+                f"{self.num_parked:>12,} objects without a row wait in quarantine now, for a redrive"
+            )
+        lines.append("nothing was deleted")
         return "\n".join(lines)
+
+
+def read_named(source: Source, key: RowKey, named: str | None) -> Named:
+    """Read what a row says of its object, where it can be held against a listing of the policy's prefix."""
+    if named is None:
+        return Named(None, Kind.ROW_WITHOUT_KEY)
+    ref = read_ref(key, named, source.bucket)
+    if isinstance(ref, str):
+        return Named(named, Kind.ROW_MALFORMED, ref)
+    if ref.bucket != source.bucket:
+        return Named(named, Kind.ROW_ELSEWHERE, "in another bucket")
+    if not ref.key.startswith(source.prefix):
+        return Named(named, Kind.ROW_ELSEWHERE, "not under the prefix")
+    return Named(ref.key)
+
+
+def write_named(source: Source, key: RowKey, object_key: str) -> str:
+    """Write what a row would say that names this object."""
+    return object_key if key.url is None else f"s3://{source.bucket}/{object_key}"

@@ -64,22 +64,14 @@ def operation_ids(description: str) -> Param:
     )
 
 
-def named_policy(description: str) -> Param:
-    """Make a field of a policy's name that must be filled in."""
-    named: dict[str, Any] = {"type": "string", "$comment": _NAMED, "pattern": rf"^{_NAME}$(?!\n)"}
-    return Param(**named, title="Policy", description=description, examples=_policy_names())
-
-
-def policy(description: str) -> Param:
+def policy(description: str, *, is_needed: bool = False) -> Param:
     """Make a field of a policy's name; the names that there are are offered."""
-    return Param(
-        None,
-        **optional(_NAME, _NAMED),
-        title="Policy",
-        description=description,
-        examples=_policy_names(),
-    )
-
-
-def _policy_names() -> list[str]:
-    return [file.policy.name for file in read_policies() if file.policy]
+    schema = optional(_NAME, "1 to 63 of a-z, 0-9 and _, a letter first")
+    if is_needed:
+        schema |= {"type": "string", "$comment": "1 to 63 of a-z, 0-9 and _, a letter first", "minLength": 1}
+    shown: dict[str, Any] = {
+        "title": "Policy",
+        "description": description,
+        "examples": [file.policy.name for file in read_policies() if file.policy],
+    }
+    return Param(**schema, **shown) if is_needed else Param(None, **schema, **shown)

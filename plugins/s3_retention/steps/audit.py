@@ -1,183 +1,230 @@
-"""Holds the rows of a policy and the objects of its bucket against each other, and finds what is overdue.
+"""Holds the rows of a policy and its objects against each other, and looks for objects past their deadline.
 
-Nothing is deleted. Both sides are read page by page into the ledger's own session, and are sorted and compared there.
+Both sides stream into tables of this session, where they are sorted and joined; only the first differences of each kind
+come back, and each of these is looked at once more. Nothing is deleted, claimed or parked.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
-from s3_retention.core.audit import MAX_KEPT, AuditResult, Difference, DifferenceKind
-from s3_retention.core.objects import ObjectFacts, ObjectRef, is_same_incarnation
-from s3_retention.core.orphans import name_of, read_ref
+from s3_retention.core.audit import MAX_KEPT, Audit, Kind, KindCount, State, read_named
+from s3_retention.core.interval import BEGINNING
 from s3_retention.core.selection import Selection
+from s3_retention.core.verdict import is_recordable
 from s3_retention.sources.read_ahead import read_ahead
-from s3_retention.sources.row_source import RowSource
 from s3_retention.steps import decide, park_unnamed, scan
+from s3_retention.steps.audit_again import Again
+from s3_retention.steps.collecting import collects_rarely
 from s3_retention.steps.decide import Bounds
-from s3_retention.store import audits, watermarks
+from s3_retention.store import audit_sides, audits, watermarks
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from datetime import datetime
 
     from s3_retention.core.holder import Holder
     from s3_retention.core.orphans import OrphanRow
     from s3_retention.core.policy import RetentionPolicy
-    from s3_retention.core.policy_rows import RowKey
-    from s3_retention.s3.gateway import S3Gateway
-    from s3_retention.sources.row_source import PlanSource
-    from s3_retention.steps.park_unnamed import AuditForm
+    from s3_retention.sources.row_source import Looker
+    from s3_retention.sources.s3_listing import CandidateSource
+    from s3_retention.steps.audit_again import RowLooker
     from s3_retention.store.connection import Connection
 
+_WAITING = ("in_quarantine", "in_other_plan", "tenant_paused")
 
+
+class AuditedRows(Protocol):
+    """What an audit needs of a table of rows."""
+
+    def pages(self, *, are_all: bool = False) -> Iterator[list[OrphanRow]]:
+        """Read the orphaned rows, or all, page by page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """What is held against each other; without ``rows``, deadlines alone are looked at.
+
+    ``rows_again`` and ``store`` are asked for the second look.
+    """
+
+    listing: CandidateSource
+    store: Looker
+    rows: AuditedRows | None = None
+    rows_again: RowLooker | None = None
+
+
+@collects_rarely()
 def run(
     conn: Connection,
-    source: PlanSource,
-    gateway: S3Gateway,
+    sides: Sides,
     policy: RetentionPolicy,
-    form: AuditForm,
     holder: Holder,
     *,
-    acted_by: str | None,
-) -> AuditResult:
-    """Audit a policy, and write down what was found; a run that is cleared gives what it had found before.
+    acted_by: str | None = None,
+    note: str | None = None,
+    is_parking: bool = False,
+) -> Audit:
+    """Audit a policy, and write down what was found. An audit that breaks off leaves nothing.
 
-    Raises ``AuditRefusedError`` where what it finds cannot be put into quarantine, ``RowsError`` and ``StoreError``
-    where one side cannot be read whole: nothing is written then.
+    ``is_parking``: objects without a row that are old enough are put into quarantine, for a redrive.
+    Raises ``AuditRefusedError`` where they cannot be, ``StoreError`` where the listing is not complete, ``RowsError``
+    where the database of the rows refuses, ``RowsUnavailableError`` where it goes away, ``PlanRefusedError`` where the
+    clocks disagree.
     """
-    before = audits.find_of_run(conn, holder=holder)
-    if before is not None:
-        return before
-    interval_id = park_unnamed.find_interval(conn, policy) if form.quarantines else None
-    now = watermarks.read_clock(conn)
-    cutoff = _cutoff(conn, policy, now)
-    if isinstance(source, RowSource):
-        found = _compare(conn, source, gateway, policy, now, cutoff)
-    else:
-        found = _decide(conn, source, policy, cutoff)
+    interval_id = park_unnamed.find_interval(conn, policy) if is_parking else None
     with transaction(conn):
-        parked = 0
-        if interval_id is not None:
-            parked = park_unnamed.run(conn, policy, form, holder, acted_by, interval_id, found, now)
-        found = replace(found, num_quarantined=parked)
-        audits.insert(
-            conn,
-            found,
-            policy=policy.name,
-            policy_version=policy.version,
-            bucket=policy.source.bucket,
-            holder=holder,
-            acted_by=acted_by,
-            note=form.note,
-            started_at=now,
+        audit_sides.begin(conn)
+    started = (
+        _compare_rows(conn, sides, policy) if sides.rows is not None else _list_overdue(conn, sides, policy)
+    )
+    with transaction(conn):
+        num_by_kind = audit_sides.count(conn)
+    again = Again(policy, sides.store, sides.rows_again, started.due_before, started.uploaded_before)
+    counts, findings = {}, []
+    for kind in started.kinds:
+        with transaction(conn):
+            first = audit_sides.list_first(conn, kind, max_rows=MAX_KEPT)
+        looked = again.look(kind, first)
+        num = {state: sum(one.state is state for one in looked) for state in State}
+        counts[kind] = KindCount(
+            num_by_kind.get(kind, 0) - num[State.REFUTED],
+            num[State.CONFIRMED],
+            num[State.REFUTED],
+            num[State.UNKNOWN],
         )
-    return found
-
-
-def _cutoff(conn: Connection, policy: RetentionPolicy, now: datetime) -> datetime:
-    """Give the time before which all that was due should be gone."""
-    return watermarks.find_completed_through(conn, policy=policy.name) or now - policy.window.safety_delay
-
-
-def _decide(conn: Connection, source: PlanSource, policy: RetentionPolicy, cutoff: datetime) -> AuditResult:
-    """Decide a listing as a simulation does, and find what should have gone by now."""
-    scanned = scan.run(conn, source, policy, lambda: None)
+        findings += [one for one in looked if one.state is not State.REFUTED]
+    audit = Audit(
+        policy.name,
+        policy.version,
+        policy.source.bucket,
+        started.at,
+        started.due_before,
+        started.num_rows,
+        started.num_objects,
+        counts,
+        tuple(findings),
+        started.num_waiting,
+        started.why_not_due,
+    )
+    parked = []
+    if interval_id is not None:
+        parked = park_unnamed.look(sides.store, policy, audit.findings, now=started.at)
     with transaction(conn):
-        audits.begin(conn)
-        decide.run(conn, policy, scanned, Bounds(cutoff, scanned.started_at - policy.window.safety_delay))
-        audits.find_overdue(conn, ends_at=cutoff)
-        kept = audits.list_found(conn, DifferenceKind.OVERDUE, bucket=policy.source.bucket, max_rows=MAX_KEPT)
-        return AuditResult(scanned.num_scanned, 0, audits.count_found(conn), kept=kept)
+        if interval_id is not None:
+            num_parked = park_unnamed.run(
+                conn, policy, parked, holder, interval_id=interval_id, acted_by=acted_by, note=note
+            )
+            audit = replace(audit, num_parked=num_parked)
+        audits.insert(conn, audit, holder=holder, acted_by=acted_by, note=note)
+    return audit
 
 
-def _compare(
-    conn: Connection,
-    source: RowSource,
-    gateway: S3Gateway,
-    policy: RetentionPolicy,
-    now: datetime,
-    cutoff: datetime,
-) -> AuditResult:
-    rows = policy.source.rows
-    assert rows is not None  # noqa: S101 - its source has them
-    selection = Selection(policy.select, prefix=policy.source.prefix)
-    bucket = policy.source.bucket
-    source.rows.refuse_unfit(is_deleting=False)
-    with transaction(conn):
-        audits.begin(conn)
-    num_objects = num_rows = 0
-    for page in read_ahead(gateway.list_pages(bucket, policy.source.prefix)):
-        selected = [facts for facts in page if selection.match(facts.ref.key) is not None]
-        num_objects += len(selected)
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was read, and by which times it was compared."""
+
+    at: datetime
+    kinds: tuple[Kind, ...]
+    num_rows: int | None
+    num_objects: int
+    due_before: datetime | None
+    uploaded_before: datetime
+    num_waiting: dict[str, int]
+    why_not_due: str | None = None
+
+
+def _compare_rows(conn: Connection, sides: Sides, policy: RetentionPolicy) -> _Read:
+    source, rows = policy.source, sides.rows
+    assert source.rows is not None  # noqa: S101 - there are rows
+    assert rows is not None  # noqa: S101 - as above
+    now, store_now = watermarks.read_clock(conn), sides.listing.read_clock()
+    # By the earlier of the two clocks: what came in while the audit read is not reported, whichever is ahead.
+    uploaded_before = min(now, store_now or now) - policy.window.safety_delay
+    has_times = source.rows.detached_at is not None
+    due_before = now - policy.window.safety_delay if has_times else None
+    # The rows first: what comes in meanwhile, file and row, is then a young file, and not a row without one.
+    num_rows = 0
+    for page in read_ahead(rows.pages()) if has_times else ():
+        orphans = [(read_named(source, source.rows.key, one.named), one) for one in page]
         with transaction(conn):
-            audits.copy_objects(conn, selected)
-    for rows_page in read_ahead(source.rows.pages(are_all=True)):
-        named: list[tuple[OrphanRow, str | None]] = []
-        for row in rows_page:
-            ref = row.named if row.named is None else read_ref(rows.key, row.named, bucket)
-            if not isinstance(ref, ObjectRef):
-                named.append((row, None))
-            elif ref.bucket == bucket and selection.match(ref.key) is not None:
-                named.append((row, ref.key))
-        num_rows += len(named)
+            audit_sides.copy_orphans(
+                conn,
+                (
+                    (named.key, one.detached_at, one.kept_by)
+                    for named, one in orphans
+                    if named.kind is None and named.key is not None
+                ),
+            )
+    for page in read_ahead(rows.pages(are_all=True)):
+        num_rows += len(page)
+        read = [(one.row_id, read_named(source, source.rows.key, one.named)) for one in page]
         with transaction(conn):
-            audits.copy_rows(conn, named)
+            audit_sides.copy_rows(
+                conn,
+                ((row_id, one.key, one.kind and one.kind.value, one.detail) for row_id, one in read),
+            )
+    num_objects = _copy_objects(conn, sides.listing, policy)
     with transaction(conn):
-        audits.compare(
+        audit_sides.compare(
             conn,
-            started_at=now - policy.window.safety_delay,
-            ends_at=cutoff,
+            policy=policy.name,
+            bucket=source.bucket,
+            uploaded_before=uploaded_before,
+            due_before=due_before,
             retain=policy.age.retain,
         )
-        num_by_kind = audits.count_found(conn)
-        first = [
-            one
-            for kind in DifferenceKind
-            for one in audits.list_found(conn, kind, bucket=bucket, max_rows=MAX_KEPT)
-        ]
-    confirmed = list(_confirmed(source, gateway, policy, rows.key, first))
-    for kind in DifferenceKind:
-        gone = len(audits.differences_of(first, kind)) - len(audits.differences_of(confirmed, kind))
-        if gone:
-            num_by_kind[kind.value] -= gone
-    return AuditResult(
-        num_objects, num_rows, {kind: count for kind, count in num_by_kind.items() if count}, kept=confirmed
+    why = (
+        None if has_times else "source.rows.detached_at is not set, so no row says since when it is orphaned"
     )
+    kinds = tuple(kind for kind in Kind if has_times or kind is not Kind.OVERDUE)
+    return _Read(now, kinds, num_rows, num_objects, due_before, uploaded_before, {}, why)
 
 
-def _confirmed(
-    source: RowSource,
-    gateway: S3Gateway,
-    policy: RetentionPolicy,
-    key: RowKey,
-    found: list[Difference],
-) -> Iterator[Difference]:
-    """Look at each once more: what has come or gone while the two sides were read is no difference."""
-    bucket = policy.source.bucket
+def _copy_objects(conn: Connection, listing: CandidateSource, policy: RetentionPolicy) -> int:
+    selection = Selection(policy.select, prefix=policy.source.prefix)
+    num_objects = 0
+    for page in read_ahead(listing.pages()):
+        num_objects += len(page)
+        with transaction(conn):
+            audit_sides.copy_objects(
+                conn,
+                (
+                    (
+                        one.ref.key,
+                        selection.match(one.ref.key) is not None and selection.size_reason(one.size) is None,
+                        one.last_modified_at,
+                    )
+                    for one in page
+                    # No text of Postgres can name the others: neither row nor ledger does.
+                    if is_recordable(one.ref.key)
+                ),
+            )
+    return num_objects
 
-    def is_there(one: Difference) -> bool:
-        seen = gateway.look(ObjectRef(bucket, one.key or ""))
-        if one.facts is None:
-            return isinstance(seen, ObjectFacts) or not seen.is_final
-        return isinstance(seen, ObjectFacts) and is_same_incarnation(one.facts, seen)
 
-    looks: dict[DifferenceKind, Callable[[Difference], bool]] = {
-        DifferenceKind.OBJECT_WITHOUT_ROW: is_there,
-        DifferenceKind.ROW_WITHOUT_OBJECT: lambda one: not is_there(one),
-    }
-    with ThreadPoolExecutor(max_workers=policy.batch.parallel, thread_name_prefix="look") as pool:
-        for kind in DifferenceKind:
-            of_kind = audits.differences_of(found, kind)
-            if kind in looks:
-                told = pool.map(looks[kind], of_kind)
-                of_kind = [one for one, is_so in zip(of_kind, told, strict=True) if is_so]
-                names = {name_of(key, ObjectRef(bucket, one.key or "")): one for one in of_kind}
-                rows, _ = source.rows.look(row_ids=[], names=list(names))
-                named = {row.named for row in rows}
-                has_row = kind is DifferenceKind.ROW_WITHOUT_OBJECT
-                of_kind = [one for name, one in names.items() if (name in named) == has_row]
-            yield from of_kind
+def _list_overdue(conn: Connection, sides: Sides, policy: RetentionPolicy) -> _Read:
+    """Decide the whole listing as a simulation does, up to where the policy has decided everything."""
+    now = watermarks.read_clock(conn)
+    position = watermarks.find_position(conn, policy=policy.name)
+    # A cap and a refusal are brakes on a delete; here they would hide what is there.
+    bare = policy.model_copy(
+        update={
+            "limits": policy.limits.model_copy(
+                update={"allow_expire_everything": True, "max_commands_per_tenant": None}
+            )
+        }
+    )
+    scanned = scan.run(conn, sides.listing, bare, lambda: None)
+    if position is None:
+        why = "the policy has never been enforced, so nothing of it was to be gone yet"
+        return _Read(now, (), None, scanned.num_scanned, None, now, {}, why)
+    due_before = min(position, now - policy.window.safety_delay)
+    with transaction(conn):
+        decided = decide.run(conn, bare, scanned, Bounds(policy.start_at or BEGINNING, due_before))
+        audit_sides.take_due(conn)
+    kept = decided.num_kept_by_reason
+    waiting = {why: kept[why] for why in _WAITING if why in kept}
+    return _Read(now, (Kind.OVERDUE,), None, scanned.num_scanned, due_before, now, waiting)

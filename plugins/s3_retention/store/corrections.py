@@ -1,4 +1,4 @@
-"""Quarantined commands whose row has been corrected since: another command takes the place of each."""
+"""Quarantined commands that no plan holds: of rows that were corrected since, and of objects that no row names."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from s3_retention.store.statements import fetch_all, fetch_one
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from s3_retention.core.command import DeleteCommand
     from s3_retention.core.holder import Holder
+    from s3_retention.core.objects import ObjectFacts
     from s3_retention.core.orphans import PlannedRows
     from s3_retention.store.connection import Connection
 
@@ -73,3 +75,50 @@ def list_successors(conn: Connection, operation_ids: Sequence[bytes]) -> list[by
     """List the operations that have taken the place of these, and wait."""
     rows = fetch_all(conn, "corrections", "list_successors", operation_ids=list(operation_ids))
     return [row["operation_id"] for row in rows]
+
+
+def find_interval(conn: Connection, *, policy: str) -> int | None:
+    """Find the newest completed interval of a policy: its id."""
+    row = fetch_one(conn, "corrections", "find_completed_interval", policy=policy)
+    return None if row is None else row["interval_id"]
+
+
+def park(
+    conn: Connection,
+    facts: ObjectFacts,
+    *,
+    policy: str,
+    policy_version: str,
+    interval_id: int,
+    ids: tuple[bytes, bytes],
+    tenant: str | None,
+    due_at: datetime,
+    code: str,
+    holder: Holder,
+    acted_by: str | None,
+    note: str | None,
+) -> bool:
+    """Park an object as a command (``ids``: of the command, of the operation); False where it waits already."""
+    row = fetch_one(
+        conn,
+        "corrections",
+        "park_unnamed",
+        policy=policy,
+        policy_version=policy_version,
+        interval_id=interval_id,
+        command_id=ids[0],
+        operation_id=ids[1],
+        tenant=tenant,
+        bucket=facts.ref.bucket,
+        key=facts.ref.key,
+        etag=facts.etag,
+        size=facts.size,
+        last_modified_at=facts.last_modified_at,
+        due_at=due_at,
+        code=code,
+        dag_id=holder.dag_id,
+        run_id=holder.run_id,
+        acted_by=acted_by,
+        note=note,
+    )
+    return row is not None

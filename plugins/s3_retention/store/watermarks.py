@@ -38,12 +38,6 @@ def read_clock(conn: Connection) -> datetime:
     return now
 
 
-def find_completed_through(conn: Connection, *, policy: str) -> datetime | None:
-    """Find before which time all is settled or in quarantine; None for a policy that was never enforced."""
-    row = fetch_one(conn, "watermarks", "find_completed_through", policy=policy)
-    return row["completed_through"] if row else None
-
-
 def move_position(conn: Connection, *, interval_id: int) -> None:
     """Say that a complete scan decided everything due before the end of this interval."""
     run(conn, "watermarks", "move_position", interval_id=interval_id)
@@ -57,3 +51,9 @@ def move_completed_through(conn: Connection, *, interval_id: int) -> None:
 def count_conflict(conn: Connection, *, policy: str) -> None:
     """Count that a run wanted an interval which another live run held."""
     run(conn, "watermarks", "count_claim_conflict", policy=policy)
+
+
+def find_position(conn: Connection, *, policy: str) -> datetime | None:
+    """Say how far a policy is; None while it never was enforced."""
+    row = fetch_one(conn, "watermarks", "find_position", policy=policy)
+    return row["position"] if row else None

@@ -1,4 +1,4 @@
-"""Audits: rows and objects held against each other."""
+"""What audits have found."""
 
 from __future__ import annotations
 
