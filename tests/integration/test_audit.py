@@ -19,7 +19,7 @@ from s3_retention.core.outcome import FailureClass, Outcome
 from s3_retention.errors import AuditRefusedError, ListingError, RowsError, RowsUnavailableError
 from s3_retention.steps import audit, hold
 from tests.app_database import AppDatabase, orphans_of
-from tests.factories import KEEP_LATEST, ODD_KEYS, Pages, Timeless, facts
+from tests.factories import BY_LAST_MODIFIED, KEEP_LATEST, ODD_KEYS, Pages, Timeless, facts, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -187,6 +187,28 @@ def test_without_a_detach_time_nothing_is_said_of_deadlines(world: World, app: A
     assert Kind.OVERDUE not in found.counts
     assert found.due_before is None
     assert "detached_at is not set" in str(found)
+
+
+def test_an_overdue_file_in_quarantine_says_so(world: World, app: AppDatabase) -> None:
+    world.put("sfs/a", "sfs/b")
+    app.add("sfs/a")
+    world = under(world, app)
+    world.s3.deny(world.bucket, ["sfs/a"])
+    # A plan refuses clocks that disagree.
+    world.set_clock("clock_timestamp()")
+    world.clean()
+    world.set_clock(LATER)
+    app.add("sfs/b")
+    found = [(one.key, one.detail) for one in audited(world).findings]
+    assert found == [("sfs/a", "in_quarantine"), ("sfs/b", None)]
+
+
+def test_a_key_that_a_listing_names_twice_is_one_difference(world: World, app: AppDatabase) -> None:
+    world = under(world, app)
+    twice = [facts("sfs/a", bucket=world.bucket), facts("sfs/b", bucket=world.bucket)]
+    app.add("sfs/b", "sfs/b", age=None)
+    found = audited(world, replace(sides_of(world), listing=Pages([twice, twice]), store=Here()))
+    assert (numbers(found), keys(found, Kind.OBJECT_WITHOUT_ROW)) == ({"object_without_row": 1}, ["sfs/a"])
 
 
 # What changes while it reads ------------------------------------------------------------------------------
@@ -367,6 +389,50 @@ def test_objects_of_a_listing_are_overdue_before_the_position_of_their_policy(wo
     assert numbers(found) == {"overdue": 2}
     assert written(world) == 1
     assert world.keys() >= {"exports/2019-01/a.json"}
+
+
+def test_a_version_that_came_to_be_due_late_is_overdue_by_its_id(versioned: World) -> None:
+    versioned.clean()
+    versioned.put("exports/2020-01/a.json")
+    versioned.put("exports/2020-01/a.json")
+    (found,) = audited(versioned).findings
+    assert (found.kind, found.key, found.state) == (Kind.OVERDUE, "exports/2020-01/a.json", State.CONFIRMED)
+    assert found.version_id is not None
+
+
+class Rewritten:
+    """A store in which each object was written again just now."""
+
+    def look(self, ref: ObjectRef) -> ObjectFacts:
+        return ObjectFacts(ref, '"new"', 1, datetime.now(UTC))
+
+
+def test_an_object_that_was_written_again_while_the_audit_read_is_not_overdue(world: World) -> None:
+    world = world.under(age=BY_LAST_MODIFIED)
+    world.clean()
+    listing = source_of(facts("exports/2020-01/a.json", bucket=world.bucket))
+    for store, num_found in ((Here(), 1), (Rewritten(), 0)):
+        found = audited(world, audit.Sides(listing, store))
+        assert found.counts[Kind.OVERDUE].num_found == num_found
+
+
+def test_no_cap_and_no_refusal_hides_what_is_overdue(world: World) -> None:
+    capped = world.under(
+        tenant={"group": "customer"},
+        limits={"max_commands_per_tenant": 1, "allow_expire_everything": False},
+    )
+    world.clean()
+    world.put("exports/2020-01/a.json", "exports/2020-02/a.json", "exports/2020-03/a.json")
+    assert numbers(audited(capped)) == {"overdue": 3}
+
+
+def test_what_waits_in_quarantine_is_counted_apart_from_what_is_overdue(world: World) -> None:
+    world.put("exports/2020-01/a.json", "exports/2020-01/b.json")
+    world.s3.deny(world.bucket, ["exports/2020-01/a.json"])
+    world.clean()
+    found = audited(world)
+    assert (numbers(found), found.num_waiting) == ({}, {"in_quarantine": 1})
+    assert "1 are due and wait: in_quarantine" in str(found)
 
 
 def test_of_a_policy_that_was_never_enforced_nothing_is_overdue(world: World) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from s3_retention.core.audit import MAX_KEPT, Audit, Kind, KindCount, State, read_named
 from s3_retention.core.interval import BEGINNING
 from s3_retention.core.selection import Selection
-from s3_retention.core.verdict import is_recordable
+from s3_retention.core.verdict import Decider, is_recordable
 from s3_retention.sources.read_ahead import read_ahead
 from s3_retention.steps import decide, park_unnamed, scan
 from s3_retention.steps.audit_again import Again
@@ -82,7 +82,9 @@ def run(
     )
     with transaction(conn):
         num_by_kind = audit_sides.count(conn)
-    again = Again(policy, sides.store, sides.rows_again, started.due_before, started.uploaded_before)
+    again = Again(
+        policy, sides.store, sides.rows_again, started.due_before, started.uploaded_before, Decider(policy)
+    )
     counts, findings = {}, []
     for kind in started.kinds:
         with transaction(conn):

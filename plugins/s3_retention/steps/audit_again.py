@@ -10,6 +10,7 @@ from s3_retention.core.audit import Difference, Kind, State, read_named, write_n
 from s3_retention.core.objects import ObjectRef
 from s3_retention.core.orphans import FoundRow, PlannedRows, decide_rows
 from s3_retention.core.outcome import Outcome
+from s3_retention.core.verdict import Decider, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +41,7 @@ class Again:
     rows: RowLooker | None
     due_before: datetime | None
     uploaded_before: datetime
+    decider: Decider
 
     def look(self, kind: Kind, found: Sequence[Difference]) -> list[Difference]:
         """Give each with its state: first by the rows, in one look, then by the objects that are left, one by one.
@@ -115,4 +117,11 @@ class Again:
         if one.kind is Kind.OBJECT_WITHOUT_ROW:
             # One that was written again meanwhile may get its row yet.
             return seen.last_modified_at < self.uploaded_before
-        return one.kind is Kind.OVERDUE
+        if one.kind is not Kind.OVERDUE:
+            return False
+        if self.rows is not None or one.version_id is not None:
+            return True
+        # Of a listing: one that was written again meanwhile may be young.
+        decided = self.decider.candidate(seen)
+        due_at = None if isinstance(decided, Verdict) else decided.due_at
+        return self.due_before is not None and due_at is not None and due_at < self.due_before
