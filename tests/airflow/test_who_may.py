@@ -221,6 +221,14 @@ def test_each_lever_records_the_admin_who_pulled_it_once_however_often_its_run_i
     ]
 
 
+def test_a_tenant_is_paused_and_resumed_from_the_form_by_who_is_logged_in(levers: Stack) -> None:
+    named = {"policy": "guarded", "tenant": "acme corp"}
+    paused = pull(levers, {"action": "pause_tenant", "reason": "they move out", **named})
+    pull(levers, {"action": "resume_tenant", "reason": "they have moved", **named})
+    pauses = "SELECT policy, tenant, paused_by, run_id, lifted_by FROM s3_retention.tenant_pauses"
+    assert ask(levers, pauses) == [("guarded", "acme corp", ADMIN, paused, ADMIN)]
+
+
 def test_what_the_form_cannot_know_is_refused_by_the_step_with_the_fix(levers: Stack) -> None:
     refused: dict[str, dict[str, Any]] = {
         "hold_id = 4711: there is no such hold": {"action": "lift", "reason": "settled", "hold_id": 4711},

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from s3_retention.__main__ import app
 from s3_retention.core.holder import Holder
-from s3_retention.core.lever import PlaceHold, Scope
+from s3_retention.core.lever import PauseTenant, PlaceHold, ResumeTenant, Scope
 from s3_retention.steps import hold
 from tests.factories import KEEP_LATEST, NAME
 
@@ -159,6 +159,21 @@ def test_a_held_object_is_said_to_be_kept(world: World, ask: Callable[..., Resul
     lever = PlaceHold(world.bucket, Scope.PREFIX, "exports/", "a court order", None)
     hold.run(world.conn, lever, Holder("s3_retention_hold", "act-1", "pull_lever"), acted_by="ann")
     assert verdict(ask, world, A) == "keep: held"
+
+
+def test_an_object_of_a_paused_tenant_is_said_to_wait(
+    world: World, ask: Callable[..., Result], folder: Path
+) -> None:
+    world.put(A)
+    write(world, folder, tenant={"group": "customer"})
+    lever = PauseTenant(None, "a", "they move out")
+    hold.run(world.conn, lever, Holder("s3_retention_hold", "act-1", "pull_lever"), acted_by="ann")
+    assert verdict(ask, world, A) == "keep: tenant_paused (a)"
+    lever = PauseTenant(None, "b", "they move out")
+    hold.run(world.conn, lever, Holder("s3_retention_hold", "act-2", "pull_lever"), acted_by="ann")
+    lift = ResumeTenant(None, "a", "they have moved")
+    hold.run(world.conn, lift, Holder("s3_retention_hold", "act-3", "pull_lever"), acted_by="ann")
+    assert verdict(ask, world, A).startswith("expire: due since")
 
 
 def test_an_object_that_cannot_be_looked_at_gets_no_verdict_but_why(
