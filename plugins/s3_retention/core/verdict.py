@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from s3_retention.core.age import AgeRule, in_utc
 from s3_retention.core.selection import Selection
+from s3_retention.core.storage_classes import STANDARD
 from s3_retention.core.values import value
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Candidate:
     NOT_SELECTED,
     TOO_SMALL,
     TOO_LARGE,
+    OTHER_CLASS,
     NO_DATE,
     NOT_PARSABLE,
     IN_FUTURE,
@@ -70,6 +72,7 @@ class Candidate:
         "not_selected",
         "too_small",
         "too_large",
+        "other_storage_class",
         "no_date_in_key",
         "date_not_parsable",
         "date_in_future",
@@ -87,12 +90,13 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 class Decider:
     """A policy made ready to decide millions of objects: compiled once, the models are not touched again."""
 
-    __slots__ = ("_age", "_bucket", "_group_by", "_selection", "_tenant_group")
+    __slots__ = ("_age", "_bucket", "_classes", "_group_by", "_selection", "_tenant_group")
 
     def __init__(self, policy: RetentionPolicy) -> None:
         """Compile the policy's patterns."""
         self._bucket = policy.source.bucket
         self._selection = Selection(policy.select, prefix=policy.source.prefix)
+        self._classes = policy.select.storage_class
         self._age = AgeRule(policy.age, timezone=policy.timezone)
         self._group_by = policy.keep.group_by if policy.keep is not None else None
         self._tenant_group = policy.tenant.group if policy.tenant is not None else None
@@ -114,6 +118,8 @@ class Decider:
         reason = self._selection.size_reason(facts.size)
         if reason is not None:
             return _KEEPS[reason]
+        if self._classes is not None and (facts.storage_class or STANDARD) not in self._classes:
+            return OTHER_CLASS
         if not is_recordable(key):
             return NOT_RECORDABLE
         group_key = None
@@ -138,7 +144,8 @@ class Decider:
     def verdict(self, facts: ObjectFacts, *, now: datetime) -> Verdict:
         """Decide one object by itself, at ``now`` (aware): expire with ``due``, or keep with the reason.
 
-        Keep rules are not asked: they need the whole group. What is from the future is kept.
+        Keep rules are not asked: they need the whole group. What is from the future is kept. ``facts`` must be those of
+        a listing or a look: the ledger tells no storage class.
         """
         candidate = self.candidate(facts, now=now)
         if isinstance(candidate, Verdict):

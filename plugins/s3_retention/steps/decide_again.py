@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from s3_retention.core.objects import is_same_incarnation
@@ -107,5 +107,6 @@ def _decide_redriven(
         return found
     if not is_same_incarnation(command.facts, found):
         return Outcome(Final.CHANGED)
-    verdict = decider.verdict(command.facts, now=now)
+    # The ledger tells no storage class, and a look whole seconds only, by which it would be due too early.
+    verdict = decider.verdict(replace(command.facts, storage_class=found.storage_class), now=now)
     return None if verdict.action is Action.EXPIRE else kept(verdict.reasons[0])
