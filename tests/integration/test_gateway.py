@@ -16,7 +16,7 @@ from botocore.exceptions import ConnectionClosedError, EndpointConnectionError, 
 
 from s3_retention.core.command import DeleteCommand, command_id
 from s3_retention.core.condition import Guard
-from s3_retention.core.objects import ObjectRef
+from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.outcome import FailureClass, Final, Outcome
 from s3_retention.errors import ListingError, ListingRefusedError
 from s3_retention.s3.gateway import S3Gateway
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-    from s3_retention.core.objects import ObjectFacts
     from s3_retention.steps.retry import Attempted
     from tests.factories import World
 
@@ -149,6 +148,18 @@ def test_a_look_gives_the_facts_of_the_listing_in_whole_seconds(world: World) ->
     (one,) = listed(world)
     whole = replace(one, last_modified_at=one.last_modified_at.replace(microsecond=0))
     assert world.gateway.look(one.ref) == whole
+
+
+def test_listing_and_look_tell_the_storage_class_and_none_of_what_is_standard(world: World) -> None:
+    world.admin.put_object(Bucket=world.bucket, Key="exports/ice", Body=b"x", StorageClass="GLACIER_IR")
+    world.admin.put_object(Bucket=world.bucket, Key="exports/warm", Body=b"x", StorageClass="STANDARD")
+    world.put("exports/unsaid")
+    told = {one.ref.key: one.storage_class for one in listed(world)}
+    assert told == {"exports/ice": "GLACIER_IR", "exports/warm": None, "exports/unsaid": None}
+    for key, storage_class in told.items():
+        looked = world.gateway.look(ObjectRef(world.bucket, key))
+        assert isinstance(looked, ObjectFacts)
+        assert looked.storage_class == storage_class
 
 
 def test_a_look_at_a_missing_object_says_already_absent(world: World) -> None:

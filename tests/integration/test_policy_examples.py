@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,11 +28,12 @@ WRITTEN = ON - timedelta(days=1)
 
 
 class Example(NamedTuple):
-    """A policy, and the decision that the page promises for each key."""
+    """A policy, and the decision that the page promises for each key; and the storage class, where it names one."""
 
     name: str
     policy: str
     decisions: dict[str, str]
+    classes: dict[str, str]
 
 
 def examples() -> list[Example]:
@@ -42,7 +44,9 @@ def examples() -> list[Example]:
     for policy, listed in found:
         name = re.match(r"name: (\w+)\n", policy)
         assert name is not None
-        made.append(Example(name[1], policy, dict(line.split() for line in listed.splitlines())))
+        lines = [line.split() for line in listed.splitlines()]
+        decisions = {key: reason for key, *_, reason in lines}
+        made.append(Example(name[1], policy, decisions, {line[0]: line[1] for line in lines if line[2:]}))
     return made
 
 
@@ -54,7 +58,11 @@ def test_an_example_decides_what_the_page_says(world: World, tmp_path: Path, exa
     (tmp_path / f"{example.name}.yaml").write_text(example.policy, encoding="utf-8")
     policy = load_policy(tmp_path, example.name, min_retention=timedelta(days=1))
     objects: list[ObjectFacts] = [
-        facts(key, bucket=policy.source.bucket, size=10, at=WRITTEN) for key in example.decisions
+        replace(
+            facts(key, bucket=policy.source.bucket, size=10, at=WRITTEN),
+            storage_class=example.classes.get(key),
+        )
+        for key in example.decisions
     ]
     world.set_clock(f"timestamptz '{ON.isoformat()}'")
     simulate.run(world.conn, Pages([objects]), policy, Holder("d", "r", "plan_commands"))

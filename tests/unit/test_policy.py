@@ -140,6 +140,8 @@ def test_a_policy_cannot_be_changed_once_it_is_read() -> None:
         ({"source.prefix": "é" * 513}, "source.prefix", "is longer than the 1024 bytes"),
         ({"select": {}}, "select", "is an empty selection; add include (globs) or regex"),
         ({"select.include": []}, "select", "is an empty selection"),
+        ({"select.storage_class": []}, "select.storage_class", "at least 1"),
+        ({"select.storage_class": ["ICE AGE"]}, "select.storage_class[0] = 'ICE AGE'", "is not the name of"),
         ({"select": {"regex": ""}}, "select", "is an empty selection"),
         ({"select.include": "exports/*"}, "select.include = 'exports/*'", "must be a list"),
         ({"select.include": [""]}, "select.include[0] = ''", "is an empty glob"),
@@ -481,6 +483,7 @@ RULES = {
     "keep": {"latest": 1},
     "timezone": "Europe/Berlin",
     "versions": "noncurrent",
+    "select.storage_class": ["GLACIER"],
 }
 FREE = {
     "version": "v3",
@@ -519,6 +522,12 @@ def test_the_rules_hash_stays_whoever_looks_in_a_simulation() -> None:
 def test_the_rules_hash_is_of_the_meaning_and_not_of_the_writing() -> None:
     written = {"age.retain": "P4W2D", "select.exclude": [], "source.whole_bucket": False, "keep": None}
     assert parse(written).rules_hash == parse().rules_hash
+
+
+def test_the_rules_hash_asks_for_no_order_of_storage_classes() -> None:
+    pairs = (["STANDARD", "GLACIER"], ["GLACIER", "STANDARD", "GLACIER"])
+    first, second = (parse({"select.storage_class": pair}).rules_hash for pair in pairs)
+    assert first == second
 
 
 def test_the_rules_hash_changes_with_the_number_of_noncurrent_versions_that_are_kept() -> None:

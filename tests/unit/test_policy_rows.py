@@ -85,6 +85,17 @@ def test_what_is_doubtful_is_refused_with_its_field_its_value_and_the_fix(
             "age.from = 'last_modified': does not go with postgres_rows",
         ),
         ({"keep": {"latest": 1}}, "keep: does not go with postgres_rows"),
+        (
+            {"select": {"include": ["sfs/**"], "storage_class": ["STANDARD"]}},
+            "select.storage_class: does not go with postgres_rows",
+        ),
+        (
+            {
+                "select": {"regex": "sfs/(?P<a>.*)"},
+                "age": {"from": "detached_at", "retain": "7d", "whole_groups": ["a"]},
+            },
+            "age.whole_groups: does not go with postgres_rows",
+        ),
         ({"versions": "all"}, "versions = 'all': does not go with postgres_rows"),
         ({"tenant": {"group": "a", "column": "b"}}, "tenant: must be one of group and column"),
         ({"tenant": {"column": "a b"}}, "tenant.column = 'a b': is not a column"),

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -80,6 +80,27 @@ def test_what_is_not_selected_is_kept_with_its_reason(one: ObjectFacts, why: str
     chosen = decider(select=select)
     assert reason(chosen.candidate(one)) == why
     assert reason(chosen.verdict(one, now=NOW)) == why
+
+
+@pytest.mark.parametrize(
+    ("classes", "taken"),
+    [
+        (["STANDARD"], {None, "STANDARD"}),
+        (["GLACIER", "GLACIER_IR"], {"GLACIER", "GLACIER_IR"}),
+        (["STANDARD_IA", "STANDARD"], {None, "STANDARD", "STANDARD_IA"}),
+        (["standard"], set()),
+    ],
+)
+def test_only_the_storage_classes_that_are_named_are_taken(
+    classes: list[str], taken: set[str | None]
+) -> None:
+    chosen = decider(select={"include": ["exports/**"], "storage_class": classes})
+    for told in (None, "STANDARD", "STANDARD_IA", "GLACIER", "GLACIER_IR"):
+        found = chosen.candidate(replace(facts(), storage_class=told))
+        if told in taken:
+            assert isinstance(found, Candidate)
+        else:
+            assert reason(found) == "other_storage_class"
 
 
 @pytest.mark.parametrize(

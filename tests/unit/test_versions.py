@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,18 @@ def decided(*history: ListedVersion, **changes: Any) -> list[float | str]:
 
 def test_a_version_ages_from_when_the_next_newer_one_came() -> None:
     assert decided(entry(10, latest=True), entry(100), entry(200)) == ["current_version", -20, 70]
+
+
+def test_a_storage_class_is_asked_of_versions_and_not_of_markers() -> None:
+    cold, warm = entry(200, name="cold"), entry(300, name="warm")
+    cold = replace(cold, facts=replace(cold.facts, storage_class="GLACIER"))
+    select = {"include": ["exports/**"], "storage_class": ["GLACIER"]}
+    assert decided(entry(100, latest=True), cold, warm, select=select) == [
+        "other_storage_class",
+        70,
+        "other_storage_class",
+    ]
+    assert decided(entry(40, latest=True, marker=True), select=select) == [10]
 
 
 def test_a_version_ages_from_when_a_marker_was_put_on_top() -> None:

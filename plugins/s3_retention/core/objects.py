@@ -29,7 +29,8 @@ class ObjectRef:
 class ObjectFacts:
     """One object as a store described it: size in bytes, ``last_modified_at`` aware, ETag with its quotes.
 
-    ``storage_class`` is told by a listing alone, and None for ``STANDARD``; it tells no object from another.
+    ``storage_class`` is told by a listing or a look, and not by the ledger; None for ``STANDARD``. It tells no object
+    from another.
     """
 
     ref: ObjectRef

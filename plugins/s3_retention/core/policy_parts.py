@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from s3_retention.core import policy_rules as rules
 from s3_retention.core.durations import Duration
 from s3_retention.core.faults import Fault, FaultsError
-from s3_retention.core.policy_types import Flag, Format, Glob, Share, StrictModel, Text, Whole
+from s3_retention.core.policy_types import Flag, Format, Glob, Share, StorageClasses, StrictModel, Text, Whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -57,6 +57,9 @@ class Select(StrictModel):
     )
     min_size: Whole | None = Field(None, ge=0, description="Bytes; smaller objects are kept.")
     max_size: Whole | None = Field(None, ge=0, description="Bytes; larger objects are kept.")
+    storage_class: StorageClasses | None = Field(
+        None, min_length=1, description="Storage classes, such as STANDARD; objects of others are kept."
+    )
 
     @model_validator(mode="after")
     def _select_something(self) -> Self:

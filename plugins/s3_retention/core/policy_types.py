@@ -9,6 +9,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, 
 
 from s3_retention.core import policy_rules as rules
 from s3_retention.core.key_date import finest_level
+from s3_retention.core.storage_classes import check_class
 
 
 def _check_time(value: object) -> object:
@@ -37,6 +38,11 @@ Flag = Annotated[bool, Field(strict=True)]
 Share = Annotated[float, Field(strict=True, gt=0, le=1)]
 Glob = Annotated[str, Field(strict=True), AfterValidator(rules.check_glob)]
 Format = Annotated[str, Field(strict=True), AfterValidator(_check_format)]
+StorageClasses = Annotated[
+    tuple[Annotated[str, Field(strict=True), AfterValidator(check_class)], ...],
+    # The order means nothing, and two orders are one rule.
+    AfterValidator(lambda names: tuple(sorted(set(names)))),
+]
 UtcTime = Annotated[AwareDatetime, BeforeValidator(_check_time), AfterValidator(_to_utc)]
 
 

@@ -32,6 +32,21 @@ def _keep_of_rows(policy: RetentionPolicy) -> Iterator[Fault]:
         )
 
 
+def _groups_of_rows(policy: RetentionPolicy) -> Iterator[Fault]:
+    if policy.source.rows is None:
+        return
+    if policy.age.whole_groups:
+        yield Fault(
+            ("age", "whole_groups"),
+            "does not go with postgres_rows: it must see every object of a group; remove it",
+        )
+    if policy.select.storage_class is not None:
+        yield Fault(
+            ("select", "storage_class"),
+            "does not go with postgres_rows, whose objects are not listed; remove it",
+        )
+
+
 def _versions_of_rows(policy: RetentionPolicy) -> Iterator[Fault]:
     if policy.source.rows is not None and policy.versions != "current":
         yield Fault(
@@ -59,6 +74,7 @@ def _tenant_of_column(policy: RetentionPolicy) -> Iterator[Fault]:
 SOURCE_RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]], ...] = (
     (frozenset({"source", "age"}), _age_of_rows),
     (frozenset({"source", "keep"}), _keep_of_rows),
+    (frozenset({"source", "age", "select"}), _groups_of_rows),
     (frozenset({"source", "versions"}), _versions_of_rows),
     (frozenset({"source", "mode"}), _detach_of_rows),
     (frozenset({"source", "tenant"}), _tenant_of_column),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from s3_retention.core.age import DETACH_TIME_UNKNOWN, AgeRule, in_utc
 from s3_retention.core.selection import Selection
+from s3_retention.core.storage_classes import STANDARD
 from s3_retention.core.values import value
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ NO_ROWS = RowFacts(None)
     NOT_SELECTED,
     TOO_SMALL,
     TOO_LARGE,
+    OTHER_CLASS,
     NO_DATE,
     NOT_PARSABLE,
     IN_FUTURE,
@@ -80,6 +82,7 @@ NO_ROWS = RowFacts(None)
         "not_selected",
         "too_small",
         "too_large",
+        "other_storage_class",
         "no_date_in_key",
         "date_not_parsable",
         "date_in_future",
@@ -101,12 +104,13 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 class Decider:
     """A policy made ready to decide millions of objects: compiled once, the models are not touched again."""
 
-    __slots__ = ("_age", "_bucket", "_group_by", "_has_tenants", "_selection", "_tenant_group")
+    __slots__ = ("_age", "_bucket", "_classes", "_group_by", "_has_tenants", "_selection", "_tenant_group")
 
     def __init__(self, policy: RetentionPolicy) -> None:
         """Compile the policy's patterns."""
         self._bucket = policy.source.bucket
         self._selection = Selection(policy.select, prefix=policy.source.prefix)
+        self._classes = policy.select.storage_class
         self._age = AgeRule(policy.age, timezone=policy.timezone)
         self._group_by = policy.keep.group_by if policy.keep is not None else policy.age.whole_groups or None
         self._tenant_group = policy.tenant.group if policy.tenant is not None else None
@@ -129,6 +133,8 @@ class Decider:
         reason = self._selection.size_reason(facts.size)
         if reason is not None:
             return _KEEPS[reason]
+        if self._classes is not None and (facts.storage_class or STANDARD) not in self._classes:
+            return OTHER_CLASS
         if not is_recordable(key):
             return NOT_RECORDABLE
         group_key = None
@@ -158,7 +164,8 @@ class Decider:
     def verdict(self, facts: ObjectFacts, *, now: datetime, rows: RowFacts = NO_ROWS) -> Verdict:
         """Decide one object by itself, at ``now`` (aware): expire with ``due``, or keep with the reason.
 
-        Keep rules are not asked: they need the whole group. What is from the future is kept.
+        Keep rules are not asked: they need the whole group. What is from the future is kept. ``facts`` must be those of
+        a listing or a look: the ledger tells no storage class.
         """
         candidate = self.candidate(facts, now=now, rows=rows)
         if isinstance(candidate, Verdict):

@@ -42,9 +42,9 @@ class VersionDecider:
     def __init__(self, policy: RetentionPolicy) -> None:
         """Compile the policy's patterns."""
         self._decider = Decider(policy)
-        # A delete marker has no size that a limit could speak of.
-        any_size = policy.select.model_copy(update={"min_size": None, "max_size": None})
-        self._of_markers = Decider(policy.model_copy(update={"select": any_size}))
+        # A delete marker has no size and no storage class that a rule could speak of.
+        by_key = policy.select.model_copy(update=dict.fromkeys(("min_size", "max_size", "storage_class")))
+        self._of_markers = Decider(policy.model_copy(update={"select": by_key}))
         self._age = AgeRule(policy.age, timezone=policy.timezone)
         self._takes_current = policy.versions is Versions.ALL
         self._num_newest = policy.keep_newest_noncurrent or 0

@@ -21,6 +21,7 @@ from botocore.parsers import ResponseParserError
 
 from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.outcome import STILL_EXPIRED, FailureClass, Final, Outcome, classify
+from s3_retention.core.storage_classes import told_class
 from s3_retention.errors import ListingError, ListingRefusedError
 
 if TYPE_CHECKING:
@@ -190,8 +191,7 @@ def facts_of_listed(bucket: str, prefix: str, entry: dict[str, Any], answer: dic
             key = unquote_plus(key, errors="surrogateescape")
     if not key.startswith(prefix):
         raise ListingError(f"listing s3://{bucket}/{prefix} named a key outside the prefix: {key!r}")
-    named, etag = entry.get("StorageClass"), etag if isinstance(etag, str) else None
-    storage_class = named if named != "STANDARD" and isinstance(named, str) else None
+    etag, storage_class = etag if isinstance(etag, str) else None, told_class(entry)
     return ObjectFacts(ObjectRef(bucket, key), etag, size, modified_at, storage_class)
 
 

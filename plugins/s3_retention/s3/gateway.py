@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.outcome import STOPS_BATCH, FailureClass, Final, Outcome
+from s3_retention.core.storage_classes import told_class
 from s3_retention.errors import ListingError
 from s3_retention.s3.answers import (
     STORE_ERRORS,
@@ -153,7 +154,7 @@ class S3Gateway:
             # Python takes the end of a connection for the end of the headers: this answer may have broken off.
             missing = next(name for name in ("ContentLength", "LastModified", "ETag") if name not in answer)
             return Outcome(FailureClass.UNKNOWN, code=f"No{missing}", request_id=request_id_of(dict(answer)))
-        return ObjectFacts(ref, etag, size, modified_at.replace(microsecond=0))
+        return ObjectFacts(ref, etag, size, modified_at.replace(microsecond=0), told_class(answer))
 
     def delete_chunk(
         self, targets: Sequence[ObjectFacts], *, guard: Guard = BY_ETAG, ending: Event = NEVER

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from s3_retention.core.objects import is_same_incarnation
@@ -133,5 +133,7 @@ def _decide_redriven(
     if planned is not None:
         # An object without a row has its age from itself.
         rows = RowFacts(planned.detached_at or command.facts.last_modified_at, command.tenant)
-    verdict = decider.verdict(command.facts, now=delivery.now, rows=rows)
+    # The ledger tells no storage class, and a look whole seconds only, by which it would be due too early.
+    facts = replace(command.facts, storage_class=found.storage_class)
+    verdict = decider.verdict(facts, now=delivery.now, rows=rows)
     return None if verdict.action is Action.EXPIRE else kept(verdict.reasons[0])
