@@ -32,7 +32,8 @@ ORDER BY quarantine.quarantine_id;
 
 -- name: supersede_row
 -- A command of a corrected row takes the place of the one that waits; append_kept ends that in the same
--- transaction. Nothing is done where a redrive has taken it meanwhile, or the new command is there already.
+-- transaction. Nothing is done where a redrive has taken it meanwhile, the new command is there already, or
+-- another one waits for the same object.
 WITH waiting AS (
     SELECT quarantine.* FROM s3_retention.quarantine
     WHERE
@@ -45,6 +46,15 @@ WITH waiting AS (
                 entry.interval_id = quarantine.interval_id
                 AND entry.generation = quarantine.generation
                 AND entry.command_id = %(command_id)s
+        )
+        AND NOT EXISTS (
+            SELECT 1 FROM s3_retention.quarantine AS other
+            WHERE
+                other.policy = quarantine.policy
+                AND other.bucket = %(bucket)s
+                AND other.key = %(key)s
+                AND other.resolved_at IS NULL
+                AND other.quarantine_id <> quarantine.quarantine_id
         )
     FOR UPDATE SKIP LOCKED
 ),

@@ -89,9 +89,10 @@ ORDER BY plan_orphans.place
 LIMIT 1000;
 
 -- name: insert_command_rows
--- The rows of each object that is due, under the id that its command gets from the chunks.
+-- The rows of each object that is due, under the id that its command gets from the chunks. A malformed row
+-- may say what is the key of another one: the other one's then, and the malformed waits for the next plan.
 INSERT INTO s3_retention.command_rows (interval_id, generation, command_id, named, row_ids, detached_ats)
-SELECT
+SELECT DISTINCT ON (found.bucket, found.key)
     %(interval_id)s AS interval_id,
     %(generation)s AS generation,
     s3_retention.command_id(
@@ -110,4 +111,5 @@ INNER JOIN plan_decisions
         AND found.etag IS NOT DISTINCT FROM plan_decisions.etag
         AND found.size = plan_decisions.size
         AND found.last_modified_at = plan_decisions.last_modified_at
-WHERE plan_decisions.reason = 'due';
+WHERE plan_decisions.reason = 'due'
+ORDER BY found.bucket ASC, found.key ASC, (plan_orphans.named = found.key) ASC;

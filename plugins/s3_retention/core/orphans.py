@@ -27,8 +27,10 @@ NO_KEY = "key_missing"
 MALFORMED = "MalformedRow"
 """Our own code: a row names its object in a form that its policy does not know."""
 
-_MAX_KEY_BYTES = 1024
-_MAX_SHOWN = 200
+MAX_KEY_BYTES = 1024
+"""Of a key, by the documents of S3."""
+MAX_SHOWN = 200
+"""Characters of what a row says that are repeated."""
 _URL = re.compile(r"s3://([^/]+)/(.+)", re.DOTALL)
 
 
@@ -86,8 +88,8 @@ def read_ref(key: RowKey, named: str, bucket: str) -> ObjectRef | str:
         return "is a URL, and source.rows.key says that it is a key"
     if not ref.key:
         return "is empty"
-    if len(ref.key.encode()) > _MAX_KEY_BYTES:
-        return f"is longer than the {_MAX_KEY_BYTES} bytes of the longest key"
+    if len(ref.key.encode()) > MAX_KEY_BYTES:
+        return f"is longer than the {MAX_KEY_BYTES} bytes of the longest key"
     return ref
 
 
@@ -102,7 +104,7 @@ def malformed(key: RowKey, planned: PlannedRows, why: str) -> Outcome:
     return Outcome(
         FailureClass.MALFORMED,
         code=MALFORMED,
-        message=f"row {', '.join(planned.row_ids[:1])}: {where} = {planned.named[:_MAX_SHOWN]!r} {why}; correct the "
+        message=f"row {', '.join(planned.row_ids[:1])}: {where} = {planned.named[:MAX_SHOWN]!r} {why}; correct the "
         "row, then redrive",
     )
 
@@ -128,6 +130,8 @@ def decide_rows(
     """
     if planned.named in referenced or not referenced.isdisjoint(planned.row_ids):
         return kept(REFERENCED)
+    # Not by the end of its age, which may lie behind the last year there is.
+    young_from = now - retain
     planned_ats = dict(zip(planned.row_ids, planned.detached_ats, strict=True))
     is_changed = False
     for row in found:
@@ -143,6 +147,6 @@ def decide_rows(
         if has_detach_time and is_same:
             is_same = row.detached_at == planned_ats[row.row_id]
         is_changed = is_changed or not is_same
-        if names_it and row.detached_at is not None and row.detached_at + retain >= now:
+        if names_it and row.detached_at is not None and row.detached_at >= young_from:
             return kept(TOO_YOUNG)
     return Outcome(Final.CHANGED) if is_changed else None

@@ -14,11 +14,11 @@ from psycopg import sql
 from s3_retention.core.orphans import FoundRow, OrphanRow
 from s3_retention.core.policy_rows import ReferenceTo
 from s3_retention.errors import RowsError
-from s3_retention.sources.row_columns import quoted, read_types
+from s3_retention.sources.row_columns import quoted, read_types, refuse_undeclared
 from s3_retention.sources.rows_sql import RowStatements
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from datetime import datetime
     from typing import Any
 
@@ -64,11 +64,12 @@ class PostgresRows:
         statements = self._known()
         with self.database.transaction() as conn:
             # Planned, not run: a condition that is no SQL, or of other types, is told before anything is decided.
-            for statement in (statements.page(is_first=True), statements.find()):
+            for statement in (statements.condition(), statements.page(is_first=True), statements.find()):
                 parameters: dict[str, object] = {"size": 0, "ids": [], "names": []} | statements.parameters()
                 conn.execute(sql.SQL("EXPLAIN {}").format(statement), parameters)
             if is_deleting:
                 self._refuse_undeletable(conn)
+                refuse_undeclared(conn, self.rows)
 
     def _refuse_undeletable(self, conn: psycopg.Connection[Any]) -> None:
         table = self.rows.table
@@ -137,27 +138,41 @@ class PostgresRows:
                 conn.execute(statements.mark(), {"ids": list(going)} | statements.parameters())
 
     def delete(
-        self, *, row_ids: Sequence[str], detached_ats: Sequence[datetime]
+        self, *, row_ids: Sequence[str], names: Sequence[str], detached_ats: Sequence[datetime]
     ) -> tuple[set[str], set[str]]:
         """Delete rows whose objects are gone, in the second transaction: the ids of those deleted, and of those left.
 
-        What is no orphan any more, or another one than was planned, is left.
+        What is no orphan any more, another one than was planned, or names another object now, is left.
         """
         statements = self._known()
         ids = list(row_ids)
         with self.database.transaction() as conn:
             conn.execute(statements.lock(), {"ids": ids})
-            parameters = {"ids": ids, "detached_ats": list(detached_ats)} | statements.parameters()
+            parameters = {
+                "ids": ids,
+                "names": list(names),
+                "detached_ats": list(detached_ats),
+            } | statements.parameters()
             deleted = {row[0] for row in conn.execute(statements.delete(), parameters)}
             left = {row[0] for row in conn.execute(statements.find_left(), {"ids": ids})}
         return deleted, left
 
-    def unmark(self, row_ids: Sequence[str]) -> None:
-        """Take the marks of rows back whose objects stay."""
-        if self.rows.soft_delete is not None and row_ids:
+    def unmark(self, marked: Iterable[tuple[str, str | None]]) -> None:
+        """Take the marks of rows back whose objects stay.
+
+        Each is an id, and what the row must name still: None, unless another version of the policy has planned it,
+        whose table may have been another one.
+        """
+        if self.rows.soft_delete is None:
+            return
+        statements = self._known()
+        known = [(row_id, named) for row_id, named in marked if statements.reads_id(row_id)]
+        if known:
+            ids = [row_id for row_id, _ in known]
+            parameters = {"ids": ids, "names": [named for _, named in known]} | statements.parameters()
             with self.database.transaction() as conn:
-                conn.execute(self._known().lock(), {"ids": list(row_ids)})
-                conn.execute(self._known().unmark(), {"ids": list(row_ids)})
+                conn.execute(statements.lock(), {"ids": ids})
+                conn.execute(statements.unmark(), parameters)
 
     def _look(self, conn: psycopg.Connection[Any], row_ids: Sequence[str], names: Sequence[str]) -> Checked:
         statements = self._known()

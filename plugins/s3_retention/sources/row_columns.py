@@ -19,6 +19,19 @@ _COLUMNS = (
     "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute"
     " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
 )
+_IS_NULLABLE = (
+    "SELECT EXISTS (SELECT 1 FROM pg_attribute"
+    " WHERE attrelid = to_regclass(%s) AND attname = %s AND NOT attnotnull)"
+)
+# Those that cascade, or set something, let the row go.
+_REFUSING_KEYS = (
+    "SELECT nspname || '.' || relname, array_agg(attname::text ORDER BY attnum)"
+    " FROM pg_constraint INNER JOIN pg_class ON conrelid = pg_class.oid"
+    " INNER JOIN pg_namespace ON relnamespace = pg_namespace.oid"
+    " INNER JOIN pg_attribute ON attrelid = conrelid AND attnum = ANY(conkey)"
+    " WHERE contype = 'f' AND confrelid = to_regclass(%s) AND confdeltype IN ('a', 'r') AND conparentid = 0"
+    " GROUP BY pg_constraint.oid, nspname, relname ORDER BY 1, 2"
+)
 _IS_UNIQUE = (
     "SELECT EXISTS (SELECT 1 FROM pg_index INNER JOIN pg_attribute"
     " ON pg_index.indrelid = pg_attribute.attrelid AND pg_attribute.attnum = pg_index.indkey[0]"
@@ -61,7 +74,26 @@ def read_types(conn: psycopg.Connection[Any], rows: Rows, tenant_column: str | N
             f"{rows.table}.{rows.id} has no unique index of its own, so that it may name two rows; name another "
             "column in source.rows.id"
         )
+    if cast("tuple[bool]", conn.execute(_IS_NULLABLE, [quoted(rows.table), rows.id]).fetchone())[0]:
+        raise RowsError(
+            f"{rows.table}.{rows.id} may be NULL, so that a row may have no name; make it NOT NULL, or name another "
+            "column in source.rows.id"
+        )
     return types
+
+
+def refuse_undeclared(conn: psycopg.Connection[Any], rows: Rows) -> None:
+    """Make sure that no foreign key keeps a row whose object goes: it would be refused when that is gone.
+
+    Raises ``RowsError`` for one that is not declared as a reference.
+    """
+    declared = {(one.table, one.column) for one in rows.references}
+    for table, columns in conn.execute(_REFUSING_KEYS, [quoted(rows.table)]):
+        if declared.isdisjoint((table, column) for column in columns):
+            raise RowsError(
+                f"{table}.{columns[0]} is a foreign key to {rows.table} that lets no row go which it names; add it to "
+                "source.rows.references"
+            )
 
 
 def _refuse_other_types(rows: Rows, types: dict[str, str]) -> None:

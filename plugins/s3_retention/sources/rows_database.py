@@ -28,8 +28,9 @@ _FIXES = {
     "42883": "a value of source.rows.orphaned is of another type than its column",
     "42601": "the condition of source.rows.orphaned_sql is no SQL",
 }
-# Of these, the words of the server may show a value of a row.
-_WITH_VALUES = ("22", "23")
+# Of other errors, the words of the server may show a value of a row; so may those of a trigger of the application.
+_WITH_WORDS = ("0A", "25", "3D", "3F", "42", "54")
+_RAISED = "exec_stmt_raise"
 _AWAY = ("08", "57P", "53", "25P03", "57014", "55P03", "40")
 """Away or shutting down, out of means, too slow, a lock that was not to be had, or broken off for another one."""
 
@@ -49,6 +50,8 @@ class RowsDatabase:
         Raises ``RowsUnavailableError`` where the database is away or too slow, ``RowsError`` for what it refuses.
         """
         with self._errors(), closing(self._connect()) as conn:
+            # Whatever the default of the role: a statement must see what those it has waited for have done.
+            conn.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             if is_read_only:
                 conn.read_only = True
             with conn.transaction():
@@ -65,6 +68,8 @@ class RowsDatabase:
                 "idle_in_transaction_session_timeout": IDLE_IN_TRANSACTION_MS,
             }
             conn.execute("SET TIME ZONE 'UTC'")
+            # A row that is hidden from the role may be the one that needs the object: an error, and no shorter list.
+            conn.execute("SET row_security TO off")
             for setting, milliseconds in timeouts.items():
                 conn.execute("SELECT set_config(%s, %s, false)", [setting, str(milliseconds)])
         except psycopg.Error:
@@ -86,8 +91,9 @@ class RowsDatabase:
                     f"the database of the rows ({self.name}) went away or took too long (SQLSTATE {error.sqlstate}); "
                     "what was under way was rolled back"
                 ) from error
-            words = "" if state.startswith(_WITH_VALUES) else f": {error.diag.message_primary}"
+            may_be_told = state.startswith(_WITH_WORDS) and error.diag.source_function != _RAISED
+            words = f": {error.diag.message_primary}" if may_be_told else ""
             fix = _FIXES.get(state, "see docs/runbook.md")
             raise RowsError(
                 f"the database of the rows ({self.name}) refused a statement{words} (SQLSTATE {error.sqlstate}): {fix}"
-            ) from error
+            ) from (error if may_be_told else None)

@@ -15,11 +15,13 @@ from psycopg import sql
 from s3_retention.core.policy_rows import ReferenceTo, template_parts
 from s3_retention.sources.sql_parts import (
     CASTS,
+    is_of_type,
     sql_array,
     sql_condition,
     sql_name,
     sql_of,
     sql_table,
+    sql_time,
     sql_values,
 )
 
@@ -63,7 +65,7 @@ class RowStatements:
         ).format(
             id=sql_of(_ROW, rows.id),
             key=self._key(_ROW),
-            detached_at=sql_of(_ROW, rows.detached_at) if rows.detached_at else sql.SQL("NULL::timestamptz"),
+            detached_at=sql_time(_ROW, rows.detached_at),
             tenant=sql.SQL("{}::text").format(sql_of(_ROW, self.tenant_column))
             if self.tenant_column
             else sql.SQL("NULL::text"),
@@ -97,7 +99,7 @@ class RowStatements:
         ).format(
             id=sql_name(rows.id),
             key=self._key(),
-            detached_at=sql_name(rows.detached_at) if rows.detached_at else sql.SQL("NULL::timestamptz"),
+            detached_at=sql_time(None, rows.detached_at),
             is_orphaned=self._is_orphaned(),
             table=sql_table(rows.table),
             has_id=self._has_id(),
@@ -119,10 +121,19 @@ class RowStatements:
         )
 
     def unmark(self) -> sql.Composed:
-        """Take the soft delete of these rows back."""
-        mark = sql_name(self.rows.soft_delete or "")
-        return sql.SQL("UPDATE {} SET {mark} = NULL WHERE {} AND {mark} IS NOT NULL").format(
-            sql_table(self.rows.table), self._has_id(), mark=mark
+        """Take the soft delete of these rows back; of those with a name, where they still name it."""
+        table = sql_table(self.rows.table)
+        return sql.SQL(
+            "UPDATE {table} SET {mark} = NULL FROM unnest(%(ids)s{as_ids}, %(names)s::text[])"
+            " AS planned (s3_retention_id, s3_retention_named)"
+            " WHERE {table}.{id} = planned.s3_retention_id AND {table}.{mark} IS NOT NULL"
+            " AND (planned.s3_retention_named IS NULL OR {key}::text = planned.s3_retention_named)"
+        ).format(
+            table=table,
+            mark=sql_name(self.rows.soft_delete or ""),
+            as_ids=sql_array(self._id_type),
+            id=sql_name(self.rows.id),
+            key=self._key(table),
         )
 
     def delete(self) -> sql.Composed:
@@ -134,14 +145,16 @@ class RowStatements:
                 table, sql_name(rows.detached_at)
             )
         return sql.SQL(
-            "DELETE FROM {table} USING unnest(%(ids)s{as_ids}, %(detached_ats)s::timestamptz[])"
-            " AS planned (s3_retention_id, s3_retention_detached_at)"
-            " WHERE {table}.{id} = planned.s3_retention_id AND {same} AND {is_orphaned} AND NOT {is_referenced}"
+            "DELETE FROM {table} USING unnest(%(ids)s{as_ids}, %(names)s::text[], %(detached_ats)s::timestamptz[])"
+            " AS planned (s3_retention_id, s3_retention_named, s3_retention_detached_at)"
+            " WHERE {table}.{id} = planned.s3_retention_id AND {key}::text = planned.s3_retention_named"
+            " AND {same} AND {is_orphaned} AND NOT {is_referenced}"
             " RETURNING {table}.{id}::text"
         ).format(
             table=table,
             as_ids=sql_array(self._id_type),
             id=sql_name(rows.id),
+            key=self._key(table),
             same=same,
             is_orphaned=self._is_orphaned(),
             is_referenced=self._is_referenced(table),
@@ -152,6 +165,14 @@ class RowStatements:
         return sql.SQL("SELECT {}::text FROM {} WHERE {}").format(
             sql_name(self.rows.id), sql_table(self.rows.table), self._has_id()
         )
+
+    def condition(self) -> sql.Composed:
+        """Test the condition of an operator's file without its brackets: one that closes them itself is no SQL then."""
+        return sql.SQL("SELECT 1 FROM {} WHERE\n{}\n").format(sql_table(self.rows.table), self._written())
+
+    def reads_id(self, row_id: str) -> bool:
+        """Say whether a row of this table can have this id: another version of the policy may have had another one."""
+        return is_of_type(row_id, self._id_type)
 
     def parameters(self) -> dict[str, object]:
         """Give what the policy's own texts and values are sent as: those of the key, and of the condition."""
@@ -196,18 +217,18 @@ class RowStatements:
         ]
         return sql.SQL("({})").format(sql.SQL(" || ").join(parts))
 
-    def _is_orphaned(self) -> sql.Composed:
+    def _written(self) -> sql.SQL:
+        # An operator's own file, as a view of theirs would be. A percent sign is no parameter of it.
         written = self.rows.orphaned_sql
-        if written is not None:
-            # An operator's own file, as a view of theirs would be. A percent sign is no parameter of it.
-            text: LiteralString = written.text.replace("%", "%%")
-            return sql.SQL("(\n{}\n)").format(sql.SQL(text))
+        text: LiteralString = "TRUE" if written is None else written.text.replace("%", "%%")
+        return sql.SQL(text)
+
+    def _is_orphaned(self) -> sql.Composed:
+        if self.rows.orphaned_sql is not None:
+            return sql.SQL("(\n{}\n)").format(self._written())
         table = sql_table(self.rows.table)
-        return sql.SQL("({})").format(
-            sql.SQL(" AND ").join(
-                sql_condition(table, number, one) for number, one in enumerate(self.rows.orphaned)
-            )
-        )
+        tests = [sql_condition(table, number, one) for number, one in enumerate(self.rows.orphaned)]
+        return sql.SQL("({})").format(sql.SQL(" AND ").join(tests))
 
     def _has_attached_row(self) -> sql.Composed:
         other = sql.Identifier("other")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from psycopg import sql
@@ -18,6 +19,17 @@ CASTS = {
 }
 TYPES = {"character varying": "text"} | {name: name for name in CASTS}
 """The types of columns that are read as ids, keys and references: what Postgres calls them, and we."""
+_SIZES = {"smallint": 16, "integer": 32, "bigint": 64}
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def is_of_type(value: str, of: str) -> bool:
+    """Say whether a text is one that a column of this type gives."""
+    if of in _SIZES:
+        limit = 2 ** (_SIZES[of] - 1)
+        return _WHOLE.fullmatch(value) is not None and -limit <= int(value) < limit
+    return of != "uuid" or _UUID.fullmatch(value) is not None
 
 
 def sql_array(of: str) -> sql.Composed:
@@ -33,6 +45,15 @@ def sql_name(column: str) -> sql.Identifier:
 def sql_of(alias: sql.Composable | None, column: str) -> sql.Composable:
     """Name a column of a table or an alias; without one, the column alone."""
     return sql_name(column) if alias is None else sql.SQL("{}.{}").format(alias, sql_name(column))
+
+
+def sql_time(alias: sql.Composable | None, column: str | None) -> sql.Composable:
+    """Read a column of times: NULL without one, and where Python's calendar does not have the time, as infinity."""
+    if column is None:
+        return sql.SQL("NULL::timestamptz")
+    return sql.SQL(
+        "CASE WHEN {0} >= TIMESTAMPTZ '0001-01-02 00:00+00' AND {0} < TIMESTAMPTZ '9999-12-31 00:00+00' THEN {0} END"
+    ).format(sql_of(alias, column))
 
 
 def sql_table(table: str) -> sql.Identifier:

@@ -14,7 +14,7 @@ from s3_retention.core.outcome import DATABASE_UNAVAILABLE, FailureClass, Final,
 from s3_retention.errors import RowsError, RowsUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
     from s3_retention.core.command import DeleteCommand
@@ -29,7 +29,6 @@ NO_ROWS = "rows_unknown"
 """The command has no rows on record: under another source, its policy has another version, too."""
 REFUSED = "DatabaseRefused"
 _GONE = frozenset({Final.DELETED, Final.ALREADY_ABSENT})
-_MAYBE_GONE = frozenset({FailureClass.UNKNOWN, FailureClass.TRANSIENT})
 
 
 @dataclass(slots=True)
@@ -68,7 +67,7 @@ class RowChecks:
         """
         try:
             # First those that stay: where the database is away, nothing of a person's is held up for longer.
-            self.rows.unmark(self._row_ids_of_what_stays(attempted))
+            self.rows.unmark(self._marked(self._staying(attempted)))
             return list(attempted), self._delete([one for one in attempted if one[1].kind in _GONE])
         except RowsError as error:
             fault = fault_of(error)
@@ -80,6 +79,7 @@ class RowChecks:
             return []
         deleted, left = self.rows.delete(
             row_ids=[row_id for one in planned.values() for row_id in one.row_ids],
+            names=[one.named for one in planned.values() for _ in one.row_ids],
             detached_ats=[at for one in planned.values() for at in one.detached_ats],
         )
         return [
@@ -101,11 +101,18 @@ class RowChecks:
             if command.command_id in known
         }
 
-    def _row_ids_of_what_stays(self, attempted: Sequence[Attempted]) -> list[str]:
-        """Give the rows of every object that is there for certain; what was not sent, since the batch ends, is."""
-        sent = {command.command_id for command, outcome, _ in attempted if not _stays(outcome)}
-        staying = (command for command in self.delivery.commands if command.command_id not in sent)
-        return [row_id for one in self._planned(staying).values() for row_id in one.row_ids]
+    def _staying(self, attempted: Sequence[Attempted]) -> Iterator[DeleteCommand]:
+        """Give the commands whose object is there for certain, as it is of those that were not sent."""
+        sent = {one[0].command_id for one in attempted if not _stays(*one)}
+        return (command for command in self.delivery.commands if command.command_id not in sent)
+
+    def _marked(self, commands: Iterable[DeleteCommand]) -> Iterator[tuple[str, str | None]]:
+        known = self.delivery.rows or {}
+        for command in commands:
+            planned = known.get(command.command_id)
+            is_of_version = command.policy_version == self.policy.version
+            for row_id in () if planned is None else planned.row_ids:
+                yield row_id, None if planned is None or is_of_version else planned.named
 
     def _decide(
         self,
@@ -149,10 +156,13 @@ def fault_of(error: RowsError) -> Outcome:
     return Outcome(FailureClass.CONFIG, code=code, message=str(error), whole_request=True)
 
 
-def _stays(outcome: Outcome) -> bool:
-    """Say whether the object is there for certain: of what the store did not answer, the mark stays."""
-    is_known = outcome.code not in {
-        DATABASE_UNAVAILABLE,
-        REFUSED,
-    }  # else an attempt before it may have been answered
-    return is_known and outcome.kind not in _GONE and outcome.kind not in _MAYBE_GONE
+def _stays(command: DeleteCommand, outcome: Outcome, num_attempts: int) -> bool:
+    """Say whether the object is there for certain: of what the store did not answer, the mark stays.
+
+    What was sent more than once was not answered at first, whatever came at last; and where the database is at fault,
+    an earlier try may have sent it.
+    """
+    if outcome.is_final:
+        return outcome.kind not in _GONE
+    is_of_store = outcome.code not in {DATABASE_UNAVAILABLE, REFUSED}
+    return is_of_store and not outcome.is_retried and num_attempts - command.num_attempts <= 1

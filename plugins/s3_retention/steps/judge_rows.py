@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from s3_retention.core.age import AgeRule
 from s3_retention.core.objects import ObjectFacts, ObjectRef
-from s3_retention.core.orphans import ATTACHED, NO_KEY, read_ref
+from s3_retention.core.orphans import ATTACHED, MAX_KEY_BYTES, MAX_SHOWN, NO_KEY, read_ref
 from s3_retention.core.outcome import Outcome
 from s3_retention.core.policy_parts import Mode
 from s3_retention.core.verdict import Action, Candidate, Decider, RowFacts, Verdict
@@ -142,9 +144,19 @@ class _Judge:
             return _keep("detach_time_unknown")
         if self.policy.tenant is not None and not row.tenant:
             return _keep("tenant_not_readable")
-        facts = _nothing_known(ObjectRef(self.policy.source.bucket, named), row, self.now)
-        due_at = row.detached_at + self.policy.age.retain
+        facts = _nothing_known(ObjectRef(self.policy.source.bucket, _recordable(named)), row, self.now)
+        due_at = AgeRule(self.policy.age, timezone=self.policy.timezone).due_at(row.detached_at)
+        if due_at is None:
+            return _keep("date_in_future")
         return Candidate(facts, row.detached_at, due_at, None, row.tenant)
+
+
+def _recordable(named: str) -> str:
+    """Give what stands for the key of a malformed row: itself, unless an index of the ledger cannot hold it."""
+    raw = named.encode()
+    return (
+        named if len(raw) <= MAX_KEY_BYTES else f"{named[:MAX_SHOWN]}... (sha256 {sha256(raw).hexdigest()})"
+    )
 
 
 def _nothing_known(ref: ObjectRef, row: RowFacts, now: datetime) -> ObjectFacts:
