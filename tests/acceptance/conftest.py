@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from rich.console import Console
 
+from sandbox.stack import BUCKETS as DEMO_BUCKETS
 from sandbox.stack import Stack, stack
 from sandbox.story import Story, write_policy
 
@@ -68,7 +69,7 @@ def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def running(policies: Path, request: pytest.FixtureRequest) -> Iterator[Stack]:
     with stack(
         policies=policies,
-        worker_buckets=("weekly-digests", "raw-events", "absent", "approval", "hasty", *BUCKETS),
+        worker_buckets=(*DEMO_BUCKETS, "absent", "approval", "hasty", *BUCKETS),
         # A task that is killed is on its last try at once.
         env={
             "AIRFLOW__S3_RETENTION__TASK_RETRIES": "0",

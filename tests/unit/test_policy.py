@@ -140,7 +140,7 @@ def test_a_policy_cannot_be_changed_once_it_is_read() -> None:
         ({"source.prefix": "é" * 513}, "source.prefix", "is longer than the 1024 bytes"),
         ({"select": {}}, "select", "is an empty selection; add include (globs) or regex"),
         ({"select.include": []}, "select", "is an empty selection"),
-        ({"select.storage_class": []}, "select.storage_class", "at least 1"),
+        ({"select.storage_class": []}, "select.storage_class", "is empty"),
         ({"select.storage_class": ["ICE AGE"]}, "select.storage_class[0] = 'ICE AGE'", "is not the name of"),
         ({"select": {"regex": ""}}, "select", "is an empty selection"),
         ({"select.include": "exports/*"}, "select.include = 'exports/*'", "must be a list"),
