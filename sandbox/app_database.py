@@ -47,7 +47,7 @@ CREATE TRIGGER attachments_note_detach BEFORE INSERT OR UPDATE ON mail.attachmen
 FOR EACH ROW EXECUTE FUNCTION s3_retention_rows.note_detach('email_id', 'orphaned_at');
 CREATE TRIGGER attachments_refuse_change BEFORE UPDATE ON mail.attachments
 FOR EACH ROW EXECUTE FUNCTION s3_retention_rows.refuse_change('deleting_at');
-CREATE TRIGGER attachments_refuse_twin BEFORE INSERT ON mail.attachments
+CREATE TRIGGER attachments_refuse_twin BEFORE INSERT OR UPDATE OF sfs_key ON mail.attachments
 FOR EACH ROW EXECUTE FUNCTION s3_retention_rows.refuse_reference(
     'sfs_key', 'mail.attachments', 'sfs_key', 'deleting_at'
 );

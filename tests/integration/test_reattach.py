@@ -262,6 +262,7 @@ def test_a_new_row_or_draft_of_an_object_that_is_being_deleted_is_refused(
         for statement in (
             "INSERT INTO mail.drafts (sfs_key) VALUES ('sfs/a')",
             "INSERT INTO mail.attachments (sfs_key, email_id) VALUES ('sfs/a', (SELECT min(id) FROM mail.emails))",
+            "UPDATE mail.attachments SET sfs_key = 'sfs/a' WHERE sfs_key = 'sfs/else'",
         ):
             with suppress(psycopg.errors.ObjectInUse):
                 app.run(statement)
@@ -269,7 +270,7 @@ def test_a_new_row_or_draft_of_an_object_that_is_being_deleted_is_refused(
 
     hooked(guarded, "after the check", refer).delete(batch)
     assert guarded.report().is_balanced
-    assert len(taken) == (0 if is_closed(guarded) else 2)
+    assert len(taken) == (0 if is_closed(guarded) else 3)
     assert not guarded.keys()
 
 
@@ -330,3 +331,60 @@ def test_a_draft_that_comes_before_the_check_keeps_the_object(guarded: World, ap
     guarded.delete(batch)
     assert guarded.outcomes() == {"sfs/a": "kept:referenced"}
     assert guarded.keys() == {"sfs/a"}
+
+
+def test_the_triggers_leave_columns_of_every_type_as_they_are_and_a_mark_can_be_taken_back(
+    world: World, app: AppDatabase
+) -> None:
+    app.run("CREATE TYPE mail.kind AS ENUM ('new', 'old')")
+    app.run(
+        "ALTER TABLE mail.attachments ADD tags text[] DEFAULT ARRAY['a', NULL, '{b}'], "
+        "ADD price numeric DEFAULT 12345678901234567890.12345678901234567890, "
+        "ADD raw bytea DEFAULT '\\x00ff', ADD kind mail.kind DEFAULT 'old', ADD spare float8 DEFAULT 'NaN', "
+        "ADD shape jsonb DEFAULT '{\"a\": 1.0}', ADD at timestamptz DEFAULT '-infinity', "
+        "ADD folder text GENERATED ALWAYS AS (split_part(sfs_key, '/', 1)) STORED"
+    )
+    app.attach_triggers()
+    columns = (
+        "SELECT tags, price, raw, kind, spare::text, shape::text, at::text, folder FROM mail.attachments"
+    )
+    app.add("sfs/a", "sfs/b", "sfs/c", age=None)
+    before = app.run(columns)
+    app.run("UPDATE mail.attachments SET email_id = NULL")
+    assert app.run(columns) == before
+    dated = "SELECT count(*) FROM mail.attachments WHERE orphaned_at > now() - interval '1 minute'"
+    assert app.run(dated) == [(3,)]
+    guarded = world.under(**RULES, source=orphans_of(world.bucket, soft_delete="deleting_at"))
+    rows = app.rows(guarded.policy)
+    app.run("UPDATE mail.attachments SET deleting_at = now()")
+    rows.unmark([(str(row), None) for row in app.left()])
+    assert app.run("SELECT count(deleting_at) FROM mail.attachments") == [(0,)]
+    assert app.run(columns) == before
+
+
+def test_an_e_mail_that_goes_with_a_hundred_attachments_dates_them_all(app: AppDatabase) -> None:
+    app.attach_triggers()
+    app.add(*(f"sfs/{number}" for number in range(100)), age=None)
+    assert app.run("SELECT count(orphaned_at) FROM mail.attachments") == [(0,)]
+    app.run("DELETE FROM mail.emails")
+    assert app.run("SELECT count(orphaned_at) FROM mail.attachments") == [(100,)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["note_detach('e_mail_id', 'orphaned_at')", "note_detach('email_id', 'at')", "refuse_change('deleting')"],
+)
+def test_a_trigger_that_names_a_column_which_is_not_there_is_told_and_not_passed_over(
+    app: AppDatabase, call: str
+) -> None:
+    app.attach_triggers()
+    app.add("sfs/a")
+    app.run(
+        "CREATE TRIGGER wrong BEFORE INSERT OR UPDATE ON mail.attachments "
+        f"FOR EACH ROW EXECUTE FUNCTION s3_retention_rows.{call}"
+        if call.startswith("note")
+        else "CREATE TRIGGER wrong BEFORE UPDATE ON mail.attachments "
+        f"FOR EACH ROW EXECUTE FUNCTION s3_retention_rows.{call}"
+    )
+    with pytest.raises(psycopg.errors.UndefinedColumn):
+        app.run("UPDATE mail.attachments SET state = 'read'")

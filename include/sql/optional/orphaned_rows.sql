@@ -1,5 +1,5 @@
 -- Optional triggers for the tables of a policy of source postgres_rows. An owner of these tables runs this
--- file once in their database, and then attaches the triggers by the lines of docs/policies.md.
+-- file once in their database, and then attaches the triggers by the lines of docs/orphans.md.
 
 CREATE SCHEMA IF NOT EXISTS s3_retention_rows;
 GRANT USAGE ON SCHEMA s3_retention_rows TO public;
@@ -12,6 +12,11 @@ DECLARE
     has_parent CONSTANT boolean := to_jsonb(new) ->> parent IS NOT NULL;
     had_parent boolean := TRUE;
 BEGIN
+    IF to_jsonb(new) -> parent IS NULL OR to_jsonb(new) -> detached_at IS NULL THEN
+        RAISE EXCEPTION '% has no column % or no column %: see its trigger %',
+            tg_table_name, parent, detached_at, tg_name
+        USING ERRCODE = 'undefined_column';
+    END IF;
     IF tg_op = 'UPDATE' THEN
         had_parent := to_jsonb(old) ->> parent IS NOT NULL;
     END IF;
@@ -30,8 +35,21 @@ CREATE OR REPLACE FUNCTION s3_retention_rows.refuse_change() RETURNS trigger
 LANGUAGE plpgsql AS $$
 DECLARE
     mark CONSTANT text := tg_argv[0];
+    was CONSTANT jsonb := to_jsonb(old);
+    passed text[];
 BEGIN
-    IF to_jsonb(old) ->> mark IS NOT NULL AND to_jsonb(new) - mark IS DISTINCT FROM to_jsonb(old) - mark THEN
+    IF was -> mark IS NULL THEN
+        RAISE EXCEPTION '% has no column %: see its trigger %', tg_table_name, mark, tg_name
+        USING ERRCODE = 'undefined_column';
+    END IF;
+    IF was ->> mark IS NULL THEN
+        RETURN new;
+    END IF;
+    -- The mark itself, and columns that are generated: those of the new row are not there yet.
+    SELECT mark || coalesce(array_agg(attname::text), '{}') INTO passed
+    FROM pg_catalog.pg_attribute
+    WHERE attrelid = tg_relid AND attgenerated <> '';
+    IF to_jsonb(new) - passed IS DISTINCT FROM was - passed THEN
         RAISE EXCEPTION 'this row of % cannot be changed: its object is being deleted', tg_table_name
         USING ERRCODE = 'object_in_use', HINT = 'Try again in a minute, or make a new row with a new object.';
     END IF;
