@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import ReadTimeoutError
 from psycopg.conninfo import make_conninfo
 
 from s3_retention.core.holder import Holder
@@ -17,6 +18,7 @@ from s3_retention.sources.row_source import RowSource
 from s3_retention.steps import redrive, reread
 from tests.app_database import AppDatabase
 from tests.factories import REDRIVE
+from tests.fakes import faulty_gateway, refusal
 from tests.integration.test_orphaned_rows import row_outcomes, under
 
 if TYPE_CHECKING:
@@ -305,3 +307,38 @@ def test_two_waiting_commands_whose_rows_name_one_file_now_delete_it_once(
     for balance in world.rows("SELECT * FROM s3_retention.balance"):
         assert (balance["num_pending"], balance["num_quarantined"]) == (0, 0)
     assert set(row_outcomes(world)) == {str(first), str(second)}
+
+
+@pytest.mark.parametrize("last", ["SlowDown", "AccessDenied", "ExpiredToken"])
+def test_a_mark_stays_where_the_first_answer_was_lost_whatever_the_last_one_says(
+    world: World, app: AppDatabase, last: str
+) -> None:
+    world.put("sfs/a")
+    app.add("sfs/a")
+    orphaned = under(world, app, soft_delete="deleting_at")
+    (batch,) = orphaned.planned().batches
+    answers = iter([ReadTimeoutError(endpoint_url="store")])
+
+    def lost_then_refused(**arguments: Any) -> Any:
+        lost = next(answers, None)
+        if lost is None:
+            raise refusal(last, 403)
+        world.gateway.client.delete_objects(**arguments)
+        raise lost
+
+    def refuse(**_: Any) -> Any:
+        raise refusal(last, 403)
+
+    calls = {"delete_objects": lost_then_refused, "delete_object": lost_then_refused, "head_object": refuse}
+    orphaned.through(faulty_gateway(world.gateway, **calls)).delete(batch)
+    assert not world.keys(), "the first request was heard"
+    assert app.run("SELECT deleting_at IS NOT NULL FROM mail.attachments") == [(True,)]
+
+
+def test_a_mark_is_taken_back_where_the_only_answer_was_a_denial(world: World, app: AppDatabase) -> None:
+    world.put("sfs/a")
+    app.add("sfs/a")
+    world.s3.deny(world.bucket, ["sfs/a"])
+    orphaned = under(world, app, soft_delete="deleting_at")
+    orphaned.clean()
+    assert app.run("SELECT deleting_at FROM mail.attachments") == [(None,)]

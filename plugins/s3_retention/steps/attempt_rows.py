@@ -159,10 +159,10 @@ def fault_of(error: RowsError) -> Outcome:
 def _stays(command: DeleteCommand, outcome: Outcome, num_attempts: int) -> bool:
     """Say whether the object is there for certain: of what the store did not answer, the mark stays.
 
-    What was sent more than once was not answered at first, whatever came at last; and where the database is at fault,
-    an earlier try may have sent it.
+    What was sent more than once was not answered at first, whatever came at last; what a request as a whole came to may
+    be what a look told after no answer came; and where the database is at fault, an earlier try may have sent it.
     """
     if outcome.is_final:
         return outcome.kind not in _GONE
-    is_of_store = outcome.code not in {DATABASE_UNAVAILABLE, REFUSED}
-    return is_of_store and not outcome.is_retried and num_attempts - command.num_attempts <= 1
+    is_first = num_attempts - command.num_attempts <= 1
+    return is_first and not outcome.is_retried and not outcome.whole_request
