@@ -180,6 +180,12 @@ class Rows(StrictModel):
         timedelta(minutes=1), description="How long one statement may take before the database is too slow."
     )
 
+    def _reads(self, column: str) -> bool:
+        """Say whether what makes a row an orphan, or names it, may read a column."""
+        text = self.orphaned_sql.text if self.orphaned_sql is not None else ""
+        is_written = re.search(rf"\b{re.escape(column)}\b", text, re.IGNORECASE) is not None
+        return is_written or column in {self.id, *self.key.columns, *(one.column for one in self.orphaned)}
+
     @field_validator("orphaned_sql", mode="before")
     @classmethod
     def _read_sql(cls, value: object, info: ValidationInfo) -> object:
@@ -209,6 +215,11 @@ class Rows(StrictModel):
             faults.append(Fault(("statement_timeout",), "must be up to 1h; write for example 1m"))
         if self.detached_at is not None and self.detached_at == self.soft_delete:
             faults.append(Fault(("soft_delete",), "is detached_at too; add a column of its own"))
+        elif self.soft_delete is not None and self._reads(self.soft_delete):
+            # Its rows would be no orphans any more once they are marked, and never go.
+            faults.append(
+                Fault(("soft_delete",), "is read by orphaned, key or id too; add a column of its own")
+            )
         if faults:
             raise FaultsError(faults)
         return self
