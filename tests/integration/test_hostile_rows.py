@@ -38,6 +38,15 @@ def app(postgres_server: Postgres) -> Iterator[AppDatabase]:
     made.drop()
 
 
+def reread_all(world: World, run: str) -> None:
+    """Read the rows of all that waits anew, as a redrive does."""
+    rows = world.orphans
+    assert rows is not None
+    ids = redrive.list_selected(world.conn, Selection())[world.policy.name]
+    found = reread.find(world.conn, RowSource(rows, world.gateway), world.policy, ids)
+    reread.supersede(world.conn, found, Holder(REDRIVE, run, "select"), acted_by="ann", note=None)
+
+
 @pytest.mark.parametrize(
     "at", ["infinity", "-infinity", "9999-12-31 23:00+00", "20000-01-01", "0044-03-15 BC"]
 )
@@ -294,12 +303,7 @@ def test_two_waiting_commands_whose_rows_name_one_file_now_delete_it_once(
     (second,) = app.add("two")
     orphaned.clean("run-2")
     app.run("UPDATE mail.attachments SET sfs_key = %s", f"s3://{world.bucket}/sfs/a")
-    rows = orphaned.orphans
-    assert rows is not None
-    who = Holder(REDRIVE, "redrive-1", "select")
-    ids = redrive.list_selected(world.conn, Selection())[orphaned.policy.name]
-    found = reread.find(world.conn, RowSource(rows, world.gateway), orphaned.policy, ids)
-    reread.supersede(world.conn, found, who, acted_by="ann", note=None)
+    reread_all(orphaned, "redrive-1")
     report = orphaned.redrive("redrive-1")
     assert report.is_balanced
     assert not world.keys()
@@ -342,3 +346,42 @@ def test_a_mark_is_taken_back_where_the_only_answer_was_a_denial(world: World, a
     orphaned = under(world, app, soft_delete="deleting_at")
     orphaned.clean()
     assert app.run("SELECT deleting_at FROM mail.attachments") == [(None,)]
+
+
+def test_a_row_that_is_corrected_to_a_file_which_a_plan_still_holds_is_left_to_that_plan(
+    world: World, app: AppDatabase
+) -> None:
+    world.put("sfs/a")
+    app.add("no url", f"s3://{world.bucket}/sfs/a")
+    orphaned = under(world, app, key=URL)
+    orphaned = replace(orphaned, changes=orphaned.changes | {"batch": {"size": 1}})
+    malformed, other = sorted(orphaned.planned().batches, key=lambda one: one.batch_number)
+    orphaned.delete(malformed)
+    orphaned.sweep()
+    app.run("UPDATE mail.attachments SET sfs_key = %s", f"s3://{world.bucket}/sfs/a")
+    reread_all(orphaned, "redrive-1")
+    assert orphaned.redrive("redrive-1").num_by_outcome == {"changed": 1}
+    orphaned.delete(other)
+    orphaned.report()
+    (balance,) = world.rows("SELECT * FROM s3_retention.balance")
+    assert (balance["num_discovered"], balance["num_pending"], balance["num_quarantined"]) == (2, 0, 0)
+    assert world.keys() == {"sfs/a"}, "a row has come that was not planned"
+    assert orphaned.clean("run-2").num_by_outcome == {"deleted": 1}
+    assert not app.left()
+
+
+def test_a_row_that_is_corrected_to_a_file_of_another_tenant_is_redriven_as_that_ones(
+    world: World, app: AppDatabase
+) -> None:
+    world.put("sfs/acme/a", "sfs/bolt/a")
+    app.add("sfs/acme/a")
+    world.s3.deny(world.bucket, ["sfs/acme/a"])
+    orphaned = under(world, app).under(
+        tenant={"group": "tenant"}, select={"regex": "(?s)sfs/(?P<tenant>[^/]+)/.+"}
+    )
+    assert orphaned.clean().num_by_outcome == {"quarantined": 1}
+    app.run("UPDATE mail.attachments SET sfs_key = 'sfs/bolt/a'")
+    reread_all(orphaned, "redrive-1")
+    assert orphaned.redrive("redrive-1").num_by_outcome == {"deleted": 1}
+    tenants = world.rows("SELECT tenant FROM s3_retention.deleted_objects")
+    assert [row["tenant"] for row in tenants] == ["bolt"]

@@ -32,8 +32,8 @@ ORDER BY quarantine.quarantine_id;
 
 -- name: supersede_row
 -- A command of a corrected row takes the place of the one that waits; append_kept ends that in the same
--- transaction. Nothing is done where a redrive has taken it meanwhile, the new command is there already, or
--- another one waits for the same object.
+-- transaction. Nothing is done where a redrive has taken it meanwhile, a plan holds the new command already,
+-- or another one waits for the same object.
 WITH waiting AS (
     SELECT quarantine.* FROM s3_retention.quarantine
     WHERE
@@ -46,6 +46,13 @@ WITH waiting AS (
                 entry.interval_id = quarantine.interval_id
                 AND entry.generation = quarantine.generation
                 AND entry.command_id = %(command_id)s
+        )
+        AND NOT EXISTS (
+            SELECT 1 FROM s3_retention.command_rows
+            WHERE
+                command_rows.interval_id = quarantine.interval_id
+                AND command_rows.generation = quarantine.generation
+                AND command_rows.command_id = %(command_id)s
         )
         AND NOT EXISTS (
             SELECT 1 FROM s3_retention.quarantine AS other
@@ -72,7 +79,7 @@ superseding AS (
         waiting.generation,
         %(command_id)s AS command_id,
         %(operation_id)s AS operation_id,
-        waiting.tenant,
+        %(tenant)s AS tenant,
         %(bucket)s AS bucket,
         %(key)s AS key,
         %(etag)s AS etag,

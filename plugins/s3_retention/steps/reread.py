@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from s3_retention.core.command import command_id, operation_id
 from s3_retention.core.objects import ObjectFacts
 from s3_retention.core.orphans import PlannedRows, read_ref
-from s3_retention.core.verdict import Action, Decider, RowFacts
+from s3_retention.core.verdict import Decider, RowFacts, Verdict
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.steps.retry import look_with_retries
 from s3_retention.store import command_rows, corrections, watermarks
@@ -155,14 +155,15 @@ def _plan(
         if not found.is_final or ref == waiting.ref:
             return None
         found = ObjectFacts(ref, None, 0, max(ats))
-    verdict = Decider(policy).verdict(found, now=now, rows=RowFacts(max(ats), waiting.tenant))
-    if verdict.action is not Action.EXPIRE:
+    judged = Decider(policy).candidate(found, now=now, rows=RowFacts(max(ats), waiting.tenant))
+    if isinstance(judged, Verdict) or judged.due_at is None or judged.due_at >= now:
         return None
     operation = bytes.fromhex(operation_id(ref.bucket, ref.key, policy.version))
     corrected = replace(
         waiting,
         ids=command_id(found, policy.version) + operation,
         facts=found,
-        due_at=max(ats) + policy.age.retain,
+        due_at=judged.due_at,
+        tenant=judged.tenant,
     )
     return None if corrected.command_id == waiting.command_id else Correction(waiting, corrected, planned)

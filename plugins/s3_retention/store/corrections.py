@@ -46,6 +46,7 @@ def supersede(
         quarantine_id=waiting.quarantine_id,
         command_id=corrected.command_id,
         operation_id=corrected.operation_id,
+        tenant=corrected.tenant,
         bucket=facts.ref.bucket,
         key=facts.ref.key,
         etag=facts.etag,
