@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from s3_retention.core.condition import EtagCondition
-from s3_retention.errors import ClaimLostError
+from s3_retention.errors import ClaimLostError, RowsUnavailableError
 from s3_retention.sources.postgres_rows import PostgresRows
 from s3_retention.steps import attempt
 from s3_retention.steps.feed import load_delivery
@@ -388,3 +388,25 @@ def test_a_trigger_that_names_a_column_which_is_not_there_is_told_and_not_passed
     )
     with pytest.raises(psycopg.errors.UndefinedColumn):
         app.run("UPDATE mail.attachments SET state = 'read'")
+
+
+def test_a_file_that_is_gone_while_its_rows_could_not_be_reached_is_told_where_a_row_needs_it_by_then(
+    guarded: World, app: AppDatabase
+) -> None:
+    guarded.put("sfs/a", "sfs/b")
+    row, other = app.add("sfs/a", "sfs/b")
+    app.add("sfs/else", age=None)
+    (batch,) = guarded.planned().batches
+
+    def go_away() -> None:
+        raise RowsUnavailableError
+
+    assert hooked(guarded, "after the object", go_away).delete(batch).stopped_class == "config"
+    assert not guarded.keys()
+    with suppress(psycopg.errors.ObjectInUse):
+        app.attach(row)
+    guarded.delete(batch, try_number=2)
+    assert guarded.report().is_balanced
+    assert guarded.outcomes() == {"sfs/a": "already_absent", "sfs/b": "already_absent"}
+    is_left = "deleted" if is_closed(guarded) else "left"
+    assert row_outcomes(guarded) == {str(row): is_left, str(other): "deleted"}

@@ -74,7 +74,8 @@ def decide_again(
     - Under a legal hold, or of a paused tenant: ``kept``, and the next interval sees it again.
     - Planned under another version of the policy: ``kept``, and the next interval decides by today's rules.
     - A keeper of its group is gone: ``kept``, since the group may have shrunk. The store would not say: it fails.
-    - Its rows say so, in ``by_rows``; and what the plan could not see is looked at anew.
+    - Its rows say so, in ``by_rows``, unless an earlier try has deleted it; what the plan could not see is looked at
+      anew.
     - Redriven: looked at anew, and ``kept``, ``changed`` or ``already_absent`` where that is so.
 
     Where the store or the identity is at fault it is not asked 1,000 times: the rest of the delivery fails alike. One
@@ -85,7 +86,9 @@ def decide_again(
     decider = Decider(policy)
     faults = Faults()
     for command in delivery.commands:
-        spared = delivery.spared(command, policy) or by_rows.get(command.command_id)
+        spared = delivery.spared(command, policy)
+        if spared is None and command.command_id in by_rows:
+            spared = _unless_gone(gateway, command, by_rows[command.command_id], limits)
         if spared is not None:
             decided[command.command_id] = spared
             continue
@@ -106,6 +109,16 @@ def decide_again(
         if outcome is not None:
             decided[command.command_id] = outcome
     return decided
+
+
+def _unless_gone(
+    gateway: S3Gateway, command: DeleteCommand, by_rows: Outcome, limits: RetryLimits
+) -> Outcome:
+    """Where an earlier try may have deleted what a row needs by now, look: what is lost must not seem to be kept."""
+    if not command.num_attempts or command.facts.etag is None or not by_rows.is_final:
+        return by_rows  # not sent yet, or nothing that a plan has seen
+    found = look_with_retries(gateway, command.ref, limits)
+    return found if isinstance(found, Outcome) and found.is_final else by_rows
 
 
 def _check_keepers(gateway: S3Gateway, keepers: Sequence[ObjectRef], limits: RetryLimits) -> Outcome | None:
