@@ -32,7 +32,7 @@ class Delivery:
 
     They are all that is unfinished of one chunk; a redrive's are of none. ``held`` are the ids of those that a
     legal hold is in force on, ``paused`` the tenants among theirs that are paused. ``rows`` are those of each command,
-    by its id, where its policy is one of rows.
+    by its id, where its policy is one of rows. ``is_again``: somebody may have sent them before.
     """
 
     commands: Sequence[DeleteCommand]
@@ -42,6 +42,7 @@ class Delivery:
     held: frozenset[bytes] = frozenset()
     paused: frozenset[str] = frozenset()
     rows: dict[bytes, PlannedRows] | None = None
+    is_again: bool = False
 
     @property
     def tenant(self) -> str | None:
@@ -88,7 +89,8 @@ def decide_again(
     for command in delivery.commands:
         spared = delivery.spared(command, policy)
         if spared is None and command.command_id in by_rows:
-            spared = _unless_gone(gateway, command, by_rows[command.command_id], limits)
+            found = by_rows[command.command_id]
+            spared = _unless_gone(gateway, command, found, limits, is_again=delivery.is_again)
         if spared is not None:
             decided[command.command_id] = spared
             continue
@@ -112,10 +114,10 @@ def decide_again(
 
 
 def _unless_gone(
-    gateway: S3Gateway, command: DeleteCommand, by_rows: Outcome, limits: RetryLimits
+    gateway: S3Gateway, command: DeleteCommand, by_rows: Outcome, limits: RetryLimits, *, is_again: bool
 ) -> Outcome:
     """Where an earlier try may have deleted what a row needs by now, look: what is lost must not seem to be kept."""
-    if not command.num_attempts or command.facts.etag is None or not by_rows.is_final:
+    if not is_again or command.facts.etag is None or not by_rows.is_final:
         return by_rows  # not sent yet, or nothing that a plan has seen
     found = look_with_retries(gateway, command.ref, limits)
     return found if isinstance(found, Outcome) and found.is_final else by_rows

@@ -81,7 +81,8 @@ class Feed:
         while (chunk_id := self._queue.take(in_flight)) is not None:
             commands = chunks.list_unfinished(self.conn, chunk_id=chunk_id, fence=self.batch.fence)
             if commands:
-                return load_delivery(self.conn, commands, chunk_id=chunk_id, has_rows=self.has_rows)
+                loaded = load_delivery(self.conn, commands, chunk_id=chunk_id, has_rows=self.has_rows)
+                return replace(loaded, is_again=self.batch.fence > 1)
         return None
 
     def heed(self, *, holds: str | None, pauses: str | None) -> None:
@@ -125,7 +126,7 @@ def _redriven(conn: Connection, batch: ClaimedBatch, *, has_rows: bool) -> Itera
     after_id = 0
     while commands := quarantine.list_redriven(conn, batch_id=batch.batch_id, after_id=after_id):
         after_id = max(command.quarantine_id or 0 for command in commands)
-        yield load_delivery(conn, commands, chunk_id=None, has_rows=has_rows)
+        yield replace(load_delivery(conn, commands, chunk_id=None, has_rows=has_rows), is_again=True)
 
 
 def load_delivery(
