@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from botocore.exceptions import ReadTimeoutError
 
 from s3_retention.core.condition import EtagCondition
 from s3_retention.errors import ClaimLostError, RowsUnavailableError
 from s3_retention.sources.postgres_rows import PostgresRows
 from s3_retention.steps import attempt
+from s3_retention.steps.attempt_rows import RowChecks
 from s3_retention.steps.feed import load_delivery
 from s3_retention.store import chunks
 from s3_retention.store.connection import connect, transaction
@@ -27,6 +29,7 @@ from tests.integration.test_orphaned_rows import RULES, row_outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from datetime import datetime
 
     from sandbox.ledger import Ledger
     from sandbox.postgres import Postgres
@@ -46,10 +49,11 @@ class Hooked(PostgresRows):
 
     at: Callable[[str], object] = lambda _: None
 
-    def check(self, **arguments: Any) -> None:
+    def check(self, **arguments: Any) -> set[datetime]:
         self.at("before the check")
-        PostgresRows.check(self, **arguments)
+        marked_at = PostgresRows.check(self, **arguments)
         self.at("after the check")
+        return marked_at
 
     def delete(self, **arguments: Any) -> tuple[set[str], set[str]]:
         self.at("after the object")
@@ -320,6 +324,78 @@ def test_a_kill_switch_leaves_no_row_marked(guarded: World, app: AppDatabase) ->
     assert app.run("SELECT 1 FROM mail.attachments WHERE deleting_at IS NOT NULL") == []
     app.attach(first)
     assert guarded.delete(batch).num_by_outcome == {"deleted": 1, "kept": 1}
+
+
+@pytest.mark.parametrize("is_again", [False, True])
+def test_a_worker_whose_batch_was_taken_over_takes_no_mark_back_that_the_other_one_needs(
+    guarded: World, app: AppDatabase, *, is_again: bool
+) -> None:
+    guarded.put("sfs/a", "sfs/b")
+    app.add("sfs/a", "sfs/b")
+    app.add("sfs/else", age=None)
+    (batch,) = guarded.planned().batches
+    ending = Event()
+    plain = guarded.orphans
+    assert plain is not None
+    (chunk_id,) = (row["chunk_id"] for row in guarded.rows("SELECT chunk_id FROM s3_retention.chunks"))
+    with transaction(guarded.conn):
+        commands = chunks.list_unfinished(guarded.conn, chunk_id=chunk_id, fence=0)
+        delivery = load_delivery(guarded.conn, commands, chunk_id=chunk_id, has_rows=True)
+
+    def take_over() -> None:
+        other = RowChecks(plain, guarded.policy, replace(delivery, is_again=True))
+        assert other.check(commands) == {}
+        ending.set()
+
+    rows = hooked(guarded, "after the check", take_over).orphans
+    came = attempt.run(
+        guarded.gateway,
+        guarded.policy,
+        replace(delivery, is_again=is_again),
+        replace(NO_WAIT, ending=ending),
+        EtagCondition.HONOURED,
+        lambda _: None,
+        rows,
+    )
+    assert came.attempted == []
+    marked = app.run("SELECT count(*) FROM mail.attachments WHERE deleting_at IS NOT NULL")
+    assert marked == [(2 if is_closed(guarded) else 0,)]
+    assert guarded.delete(batch).num_by_outcome == {"deleted": 2}
+
+
+def test_a_file_that_is_gone_without_an_answer_is_told_where_a_row_needs_it_before_the_next_attempt(
+    world: World, app: AppDatabase
+) -> None:
+    world.put("sfs/a", "sfs/b")
+    row, other = app.add("sfs/a", "sfs/b")
+    app.add("sfs/else", age=None)
+    orphaned = world.under(**RULES, source=orphans_of(world.bucket))
+    orphaned = replace(orphaned, orphans=app.rows(orphaned.policy))
+    (batch,) = orphaned.planned().batches
+    lost: list[Any] = []
+
+    def deleted_unanswered(**arguments: Any) -> Any:
+        answer = world.gateway.client.delete_objects(**arguments)
+        if lost:
+            return answer
+        lost.append(arguments)
+        app.attach(row)
+        raise ReadTimeoutError(endpoint_url="store")
+
+    looks_lost: list[Any] = []
+
+    def look(**arguments: Any) -> Any:
+        if len(looks_lost) < len(asked(lost[0])):
+            looks_lost.append(arguments)
+            raise ReadTimeoutError(endpoint_url="store")
+        return world.gateway.client.head_object(**arguments)
+
+    faulty = faulty_gateway(world.gateway, delete_objects=deleted_unanswered, head_object=look)
+    orphaned.through(faulty).delete(batch)
+    assert orphaned.report().is_balanced
+    assert not world.keys()
+    assert orphaned.outcomes() == {"sfs/a": "already_absent", "sfs/b": "already_absent"}
+    assert row_outcomes(orphaned) == {str(row): "left", str(other): "deleted"}, "what is lost is told"
 
 
 def test_a_draft_that_comes_before_the_check_keeps_the_object(guarded: World, app: AppDatabase) -> None:

@@ -93,11 +93,6 @@ def read_ref(key: RowKey, named: str, bucket: str) -> ObjectRef | str:
     return ref
 
 
-def name_of(key: RowKey, ref: ObjectRef) -> str:
-    """Write what the key columns of a row say that names this object: the reverse of ``read_ref``."""
-    return f"s3://{ref.bucket}/{ref.key}" if key.url is not None else ref.key
-
-
 def malformed(key: RowKey, planned: PlannedRows, why: str) -> Outcome:
     """Make the outcome of a command whose row names no object that there can be."""
     where = " and ".join(key.columns)

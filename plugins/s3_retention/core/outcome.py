@@ -37,6 +37,8 @@ class FailureClass(str, Enum):
     WORKER_LOST = "worker_lost"
 
 
+_GONE = frozenset({Final.DELETED, Final.ALREADY_ABSENT})
+
 RETRIED_IN_TASK = frozenset(
     {FailureClass.THROTTLED, FailureClass.TRANSIENT, FailureClass.CONFLICT, FailureClass.UNKNOWN}
 )
@@ -147,6 +149,11 @@ class Outcome:
     def is_final(self) -> bool:
         """True where the command ends with a ledger entry."""
         return isinstance(self.kind, Final)
+
+    @property
+    def is_gone(self) -> bool:
+        """True where the object is there no more."""
+        return self.kind in _GONE
 
     @property
     def is_retried(self) -> bool:

@@ -66,9 +66,9 @@ def operation_ids(description: str) -> Param:
 
 def policy(description: str, *, is_needed: bool = False) -> Param:
     """Make a field of a policy's name; the names that there are are offered."""
-    schema = optional(_NAME, "1 to 63 of a-z, 0-9 and _, a letter first")
+    schema = optional(_NAME, _NAMED)
     if is_needed:
-        schema |= {"type": "string", "$comment": "1 to 63 of a-z, 0-9 and _, a letter first", "minLength": 1}
+        schema |= {"type": "string", "$comment": _NAMED, "minLength": 1}
     shown: dict[str, Any] = {
         "title": "Policy",
         "description": description,

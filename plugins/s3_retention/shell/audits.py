@@ -6,16 +6,10 @@ from typing import Annotated
 
 import typer
 
+from s3_retention.core.audit import Kind
 from s3_retention.shell.answers import AsJson, Conninfo, Exit, fail, open_ledger, show
 
-_KINDS = (
-    "object_without_row",
-    "row_without_object",
-    "overdue",
-    "row_malformed",
-    "row_without_key",
-    "row_elsewhere",
-)
+_KINDS = tuple(kind.value for kind in Kind)
 Policy = Annotated[str, typer.Option("--policy", help="The name of a policy.", show_default=False)]
 Last = Annotated[int, typer.Option("--last", min=1, max=1000, help="How many audits.")]
 WithKeys = Annotated[

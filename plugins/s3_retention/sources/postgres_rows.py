@@ -82,7 +82,7 @@ class PostgresRows:
         if not (may_delete and may_lock):
             raise RowsError(
                 f"the role of {self.database.name} may not delete the rows of {table}: GRANT DELETE on it, and UPDATE "
-                "on a column, by which rows are locked (docs/deploy.md)"
+                "on a column, by which rows are locked (docs/orphans.md)"
             )
 
     def read_clock(self) -> datetime:
@@ -123,19 +123,23 @@ class PostgresRows:
         row_ids: Sequence[str],
         names: Sequence[str],
         decide: Callable[[list[FoundRow], set[str]], Collection[str]],
-    ) -> None:
+        takes_over: bool = False,
+    ) -> set[datetime]:
         """Look at rows of this moment before their objects are deleted, in the first of two transactions.
 
         Whoever is changing one of them is waited for. ``decide`` gives the ids of those whose delete goes on: they are
-        marked, where the policy has a column for that.
+        marked, where the policy has a column for that; ``takes_over``: those that another one has marked, too. Gives
+        the time of these marks by the clock of the database, by which they are known; empty where none was set.
         """
         statements = self._known()
         with self.database.transaction() as conn:
             conn.execute(statements.lock(), {"ids": list(row_ids)})
             # A statement of its own: it sees what those who were waited for have done.
             going = decide(*self._look(conn, row_ids, names))
-            if going and self.rows.soft_delete is not None:
-                conn.execute(statements.mark(), {"ids": list(going)} | statements.parameters())
+            if not going or self.rows.soft_delete is None:
+                return set()
+            parameters = {"ids": list(going), "takes_over": takes_over} | statements.parameters()
+            return {row[0] for row in conn.execute(statements.mark(), parameters)}
 
     def delete(
         self, *, row_ids: Sequence[str], names: Sequence[str], detached_ats: Sequence[datetime]
@@ -157,11 +161,13 @@ class PostgresRows:
             left = {row[0] for row in conn.execute(statements.find_left(), {"ids": ids})}
         return deleted, left
 
-    def unmark(self, marked: Iterable[tuple[str, str | None]]) -> None:
+    def unmark(
+        self, marked: Iterable[tuple[str, str | None]], *, set_at: Collection[datetime] | None = None
+    ) -> None:
         """Take the marks of rows back whose objects stay.
 
-        Each is an id, and what the row must name still: None, unless another version of the policy has planned it,
-        whose table may have been another one.
+        Each is an id, and what the row must name still where another version of the policy has planned it, whose table
+        may have been another one; None otherwise. ``set_at``: only marks of these times, which ``check`` gave.
         """
         if self.rows.soft_delete is None:
             return
@@ -169,7 +175,9 @@ class PostgresRows:
         known = [(row_id, named) for row_id, named in marked if statements.reads_id(row_id)]
         if known:
             ids = [row_id for row_id, _ in known]
-            parameters = {"ids": ids, "names": [named for _, named in known]} | statements.parameters()
+            times = None if set_at is None else list(set_at)
+            names = [named for _, named in known]
+            parameters = {"ids": ids, "names": names, "set_at": times} | statements.parameters()
             with self.database.transaction() as conn:
                 conn.execute(statements.lock(), {"ids": ids})
                 conn.execute(statements.unmark(), parameters)

@@ -23,7 +23,7 @@ _FIXES = {
     "42P01": "the table is not there, or its role may not see it",
     "3F000": "the schema is not there",
     "42703": "a column is not there: was it renamed?",
-    "42501": "its role lacks a right (docs/deploy.md)",
+    "42501": "its role lacks a right (docs/orphans.md)",
     "25006": "it is read-only, such as a replica",
     "42883": "a value of source.rows.orphaned is of another type than its column",
     "42601": "the condition of source.rows.orphaned_sql is no SQL",

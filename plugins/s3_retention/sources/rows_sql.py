@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from s3_retention.core.policy_rows import ReferenceTo, template_parts
+from s3_retention.core.policy_rows import ReferenceTo
 from s3_retention.sources.sql_parts import (
     CASTS,
     is_of_type,
     sql_array,
     sql_condition,
+    sql_key,
+    sql_key_values,
     sql_name,
     sql_of,
     sql_table,
@@ -114,20 +116,24 @@ class RowStatements:
         )
 
     def mark(self) -> sql.Composed:
-        """Set the soft delete of these rows where they are still orphaned."""
+        """Set the soft delete of these rows where they are still orphaned; ``takes_over``: also where it is set."""
         mark = sql_name(self.rows.soft_delete or "")
-        return sql.SQL("UPDATE {} SET {mark} = now() WHERE {} AND {} AND {mark} IS NULL").format(
-            sql_table(self.rows.table), self._has_id(), self._is_orphaned(), mark=mark
-        )
+        return sql.SQL(
+            "UPDATE {} SET {mark} = now() WHERE {} AND {} AND ({mark} IS NULL OR %(takes_over)s) RETURNING {mark}"
+        ).format(sql_table(self.rows.table), self._has_id(), self._is_orphaned(), mark=mark)
 
     def unmark(self) -> sql.Composed:
-        """Take the soft delete of these rows back; of those with a name, where they still name it."""
+        """Take the soft delete of these rows back; of those with a name, where they still name it.
+
+        ``set_at``: where it was set then; NULL for whenever that was.
+        """
         table = sql_table(self.rows.table)
         return sql.SQL(
             "UPDATE {table} SET {mark} = NULL FROM unnest(%(ids)s{as_ids}, %(names)s::text[])"
             " AS planned (s3_retention_id, s3_retention_named)"
             " WHERE {table}.{id} = planned.s3_retention_id AND {table}.{mark} IS NOT NULL"
             " AND (planned.s3_retention_named IS NULL OR {key}::text = planned.s3_retention_named)"
+            " AND (%(set_at)s::timestamptz[] IS NULL OR {table}.{mark} = ANY(%(set_at)s::timestamptz[]))"
         ).format(
             table=table,
             mark=sql_name(self.rows.soft_delete or ""),
@@ -176,10 +182,7 @@ class RowStatements:
 
     def parameters(self) -> dict[str, object]:
         """Give what the policy's own texts and values are sent as: those of the key, and of the condition."""
-        parts = enumerate(template_parts(self.rows.key.template or ""))
-        values: dict[str, object] = {
-            f"key_{number}": part for number, (is_column, part) in parts if not is_column
-        }
+        values: dict[str, object] = dict(sql_key_values(self.rows.key))
         for number, one in enumerate(self.rows.orphaned):
             for place, value in enumerate(sql_values(one)):
                 values[f"orphaned_{number}_{place}"] = value
@@ -206,16 +209,7 @@ class RowStatements:
         )
 
     def _key(self, alias: sql.Composable | None = None) -> sql.Composable:
-        """What a row says of its object: of a type that an index of the column knows."""
-        key = self.rows.key
-        if key.template is None:
-            return sql_of(alias, key.column or key.url or "")
-        # Of an empty column, the whole is empty.
-        parts = [
-            sql.SQL("{}::text").format(sql_of(alias, part) if is_column else sql.Placeholder(f"key_{number}"))
-            for number, (is_column, part) in enumerate(template_parts(key.template))
-        ]
-        return sql.SQL("({})").format(sql.SQL(" || ").join(parts))
+        return sql_key(self.rows.key, alias)
 
     def _written(self) -> sql.SQL:
         # An operator's own file, as a view of theirs would be. A percent sign is no parameter of it.

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
+from s3_retention.core.policy_rows import template_parts
+
 if TYPE_CHECKING:
-    from s3_retention.core.policy_rows import RowCondition
+    from s3_retention.core.policy_rows import RowCondition, RowKey
 
 CASTS = {
     "text": sql.SQL("text"),
@@ -59,6 +61,27 @@ def sql_time(alias: sql.Composable | None, column: str | None) -> sql.Composable
 def sql_table(table: str) -> sql.Identifier:
     """Name a table."""
     return sql.Identifier(*table.split("."))
+
+
+def sql_key(key: RowKey, alias: sql.Composable | None) -> sql.Composable:
+    """Write what a row says of its object: of a type that an index of the column knows.
+
+    The texts of a template are the parameters ``key_<number>``.
+    """
+    if key.template is None:
+        return sql_of(alias, key.column or key.url or "")
+    # Of an empty column, the whole is empty.
+    parts = [
+        sql.SQL("{}::text").format(sql_of(alias, part) if is_column else sql.Placeholder(f"key_{number}"))
+        for number, (is_column, part) in enumerate(template_parts(key.template))
+    ]
+    return sql.SQL("({})").format(sql.SQL(" || ").join(parts))
+
+
+def sql_key_values(key: RowKey) -> dict[str, str]:
+    """Give the parameters of a key."""
+    parts = enumerate(template_parts(key.template or ""))
+    return {f"key_{number}": part for number, (is_column, part) in parts if not is_column}
 
 
 def sql_values(condition: RowCondition) -> tuple[object, ...]:

@@ -13,7 +13,7 @@ from s3_retention.core.policy_batch import Recheck
 from s3_retention.core.versions import OVER_KEPT
 from s3_retention.steps import decide_versions, probe
 from s3_retention.steps.attempt_rows import RowChecks
-from s3_retention.steps.decide_again import Delivery, decide_again
+from s3_retention.steps.decide_again import Delivery, decide_again, unless_gone
 from s3_retention.steps.retry import Attempted, Decide, delete_with_retries
 
 if TYPE_CHECKING:
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 
     from s3_retention.core.command import DeleteCommand
     from s3_retention.core.objects import ObjectRef
+    from s3_retention.core.outcome import Outcome
     from s3_retention.core.policy import RetentionPolicy
     from s3_retention.s3.gateway import S3Gateway
     from s3_retention.s3.limits import RetryLimits
     from s3_retention.sources.postgres_rows import PostgresRows
     from s3_retention.store.row_entries import SettledRow
-
-_GONE = frozenset({Final.DELETED, Final.ALREADY_ABSENT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ def _attempt(
         bypasses_governance=policy.bypass_governance,
     )
     names_versions = any(command.ref.version_id is not None for command in rest)
-    anew = check_rows
+    anew = check_rows and partial(_check_again, check_rows, gateway, limits)
     if names_versions:
         anew = partial(decide_versions.run_alone, gateway, policy, now=delivery.now, limits=limits)
     first = _undecided(rest, versions.beneath)
@@ -119,6 +118,17 @@ def _attempt(
     return Attempt(attempted, num_failed, condition)
 
 
+def _check_again(
+    check_rows: Decide, gateway: S3Gateway, limits: RetryLimits, commands: Sequence[DeleteCommand]
+) -> dict[bytes, Outcome]:
+    """Check the rows of what was sent already, and was not answered: its object may be gone."""
+    by_id = {command.command_id: command for command in commands}
+    return {
+        command_id: unless_gone(gateway, by_id[command_id], outcome, limits)
+        for command_id, outcome in check_rows(commands).items()
+    }
+
+
 def _undecided(commands: Sequence[DeleteCommand], decided: Collection[bytes]) -> list[DeleteCommand]:
     if not decided:
         return list(commands)
@@ -129,7 +139,7 @@ def _bare_ones(
     commands: list[DeleteCommand], beneath: dict[bytes, set[ObjectRef]], attempted: list[Attempted]
 ) -> tuple[list[DeleteCommand], list[Attempted]]:
     """Give the latest versions under which nothing is left, and those that stay: an older one must not come back."""
-    gone = {command.ref for command, outcome, _ in attempted if outcome.kind in _GONE}
+    gone = {command.ref for command, outcome, _ in attempted if outcome.is_gone}
     fault = next((outcome for _, outcome, _ in attempted if outcome.stops_batch), None)
     stays = fault or kept(OVER_KEPT.reasons[0])
     bare: list[DeleteCommand] = []

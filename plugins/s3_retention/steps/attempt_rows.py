@@ -6,16 +6,17 @@ docs/guarantees.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from s3_retention.core.orphans import decide_rows, malformed, read_ref
-from s3_retention.core.outcome import DATABASE_UNAVAILABLE, FailureClass, Final, Outcome, kept
+from s3_retention.core.outcome import DATABASE_UNAVAILABLE, FailureClass, Outcome, kept
 from s3_retention.errors import RowsError, RowsUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
+    from datetime import datetime
 
     from s3_retention.core.command import DeleteCommand
     from s3_retention.core.orphans import FoundRow, PlannedRows
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 NO_ROWS = "rows_unknown"
 """The command has no rows on record: under another source, its policy has another version, too."""
 REFUSED = "DatabaseRefused"
-_GONE = frozenset({Final.DELETED, Final.ALREADY_ABSENT})
 
 
 @dataclass(slots=True)
@@ -38,6 +38,8 @@ class RowChecks:
     rows: PostgresRows
     policy: RetentionPolicy
     delivery: Delivery
+    _set_at: set[datetime] = field(default_factory=set)
+    """When this delivery has set marks."""
 
     def check(self, commands: Sequence[DeleteCommand]) -> dict[bytes, Outcome]:
         """Give the outcome of each of these commands that must not go on by the rows of this moment; by command id.
@@ -51,10 +53,12 @@ class RowChecks:
         }
         if planned:
             try:
-                self.rows.check(
+                # Of those that may have been sent before: what the worker before has marked is no more its own to undo.
+                self._set_at |= self.rows.check(
                     row_ids=[row_id for one in planned.values() for row_id in one.row_ids],
                     names=[one.named for one in planned.values()],
                     decide=lambda found, referenced: self._decide(planned, found, referenced, decided),
+                    takes_over=self.delivery.is_again,
                 )
             except RowsError as error:
                 decided |= dict.fromkeys(planned, fault_of(error))
@@ -67,8 +71,11 @@ class RowChecks:
         """
         try:
             # First those that stay: where the database is away, nothing of a person's is held up for longer.
-            self.rows.unmark(self._marked(self._staying(attempted)))
-            return list(attempted), self._delete([one for one in attempted if one[1].kind in _GONE])
+            self.rows.unmark(self._marked(one[0] for one in attempted if _stays(*one)))
+            if not self.delivery.is_again:
+                # What was not sent may be in another worker's hands by now: its mark is that one's.
+                self.rows.unmark(self._marked(self._unsent(attempted)), set_at=self._set_at)
+            return list(attempted), self._delete([one for one in attempted if one[1].is_gone])
         except RowsError as error:
             fault = fault_of(error)
             return [(command, fault, num + 1) for command, _, num in attempted], []
@@ -101,10 +108,9 @@ class RowChecks:
             if command.command_id in known
         }
 
-    def _staying(self, attempted: Sequence[Attempted]) -> Iterator[DeleteCommand]:
-        """Give the commands whose object is there for certain, as it is of those that were not sent."""
-        sent = {one[0].command_id for one in attempted if not _stays(*one)}
-        return (command for command in self.delivery.commands if command.command_id not in sent)
+    def _unsent(self, attempted: Sequence[Attempted]) -> Iterator[DeleteCommand]:
+        ended = {command.command_id for command, _, _ in attempted}
+        return (command for command in self.delivery.commands if command.command_id not in ended)
 
     def _marked(self, commands: Iterable[DeleteCommand]) -> Iterator[tuple[str, str | None]]:
         known = self.delivery.rows or {}
@@ -163,6 +169,6 @@ def _stays(command: DeleteCommand, outcome: Outcome, num_attempts: int) -> bool:
     be what a look told after no answer came; and where the database is at fault, an earlier try may have sent it.
     """
     if outcome.is_final:
-        return outcome.kind not in _GONE
+        return not outcome.is_gone
     is_first = num_attempts - command.num_attempts <= 1
     return is_first and not outcome.is_retried and not outcome.whole_request

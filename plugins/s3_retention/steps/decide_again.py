@@ -89,8 +89,9 @@ def decide_again(
     for command in delivery.commands:
         spared = delivery.spared(command, policy)
         if spared is None and command.command_id in by_rows:
-            found = by_rows[command.command_id]
-            spared = _unless_gone(gateway, command, found, limits, is_again=delivery.is_again)
+            spared = by_rows[command.command_id]
+            if delivery.is_again:
+                spared = unless_gone(gateway, command, spared, limits)
         if spared is not None:
             decided[command.command_id] = spared
             continue
@@ -113,12 +114,10 @@ def decide_again(
     return decided
 
 
-def _unless_gone(
-    gateway: S3Gateway, command: DeleteCommand, by_rows: Outcome, limits: RetryLimits, *, is_again: bool
-) -> Outcome:
+def unless_gone(gateway: S3Gateway, command: DeleteCommand, by_rows: Outcome, limits: RetryLimits) -> Outcome:
     """Where an earlier try may have deleted what a row needs by now, look: what is lost must not seem to be kept."""
-    if not is_again or command.facts.etag is None or not by_rows.is_final:
-        return by_rows  # not sent yet, or nothing that a plan has seen
+    if command.facts.etag is None or not by_rows.is_final:
+        return by_rows  # nothing that a plan has seen, or nothing that is known
     found = look_with_retries(gateway, command.ref, limits)
     return found if isinstance(found, Outcome) and found.is_final else by_rows
 

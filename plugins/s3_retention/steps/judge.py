@@ -43,8 +43,9 @@ def judged_pages(
     if policy.versions is Versions.CURRENT:
         decider = Decider(policy)
         candidate, has_groups = decider.candidate, bool(policy.age.whole_groups)
-        with transaction(conn):
-            plan_keeps.begin(conn)
+        if has_groups:
+            with transaction(conn):
+                plan_keeps.begin(conn)
         for page in read_ahead(source.pages()):
             judged = [candidate(facts, now=now) for facts in page]
             if has_groups:

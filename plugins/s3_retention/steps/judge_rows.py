@@ -12,7 +12,16 @@ from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.orphans import ATTACHED, MAX_KEY_BYTES, MAX_SHOWN, NO_KEY, read_ref
 from s3_retention.core.outcome import Outcome
 from s3_retention.core.policy_parts import Mode
-from s3_retention.core.verdict import Action, Candidate, Decider, RowFacts, Verdict
+from s3_retention.core.verdict import (
+    IN_FUTURE,
+    NO_DETACH_TIME,
+    NO_TENANT,
+    Action,
+    Candidate,
+    Decider,
+    RowFacts,
+    Verdict,
+)
 from s3_retention.errors import PlanRefusedError
 from s3_retention.s3.answers import broken_off
 from s3_retention.s3.limits import RetryLimits
@@ -65,7 +74,8 @@ def judged_orphans(
         if rows.detached_at is None:
             plan_rows.date_by_sightings(conn, policy=policy.name, now=now)
         plan_rows.group(conn)
-    judge = _Judge(source, policy, rows.key, Decider(policy), now, RetryLimits())
+    age = AgeRule(policy.age, timezone=policy.timezone)
+    judge = _Judge(source, policy, rows.key, Decider(policy), age, now, RetryLimits())
     after, looked, absent = 0, 0, 0
     with ThreadPoolExecutor(max_workers=policy.batch.parallel, thread_name_prefix="look") as pool:
         while orphans := plan_rows.list_orphans(conn, after=after):
@@ -111,6 +121,7 @@ class _Judge:
     policy: RetentionPolicy
     key: RowKey
     decider: Decider
+    age: AgeRule
     now: datetime
     limits: RetryLimits
 
@@ -141,13 +152,13 @@ class _Judge:
     def _malformed(self, named: str, row: RowFacts) -> Judged:
         """Make a candidate of a row that names no object that there can be: a person is to see it."""
         if row.detached_at is None:
-            return _keep("detach_time_unknown")
+            return NO_DETACH_TIME
         if self.policy.tenant is not None and not row.tenant:
-            return _keep("tenant_not_readable")
+            return NO_TENANT
         facts = _nothing_known(ObjectRef(self.policy.source.bucket, _recordable(named)), row, self.now)
-        due_at = AgeRule(self.policy.age, timezone=self.policy.timezone).due_at(row.detached_at)
+        due_at = self.age.due_at(row.detached_at)
         if due_at is None:
-            return _keep("date_in_future")
+            return IN_FUTURE
         return Candidate(facts, row.detached_at, due_at, None, row.tenant)
 
 
