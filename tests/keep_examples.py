@@ -21,6 +21,8 @@ RULES = {
     "min_bytes": st.integers(1, 60),
 }
 some_rules = st.fixed_dictionaries({}, optional=RULES).filter(bool)
+validity = st.one_of(st.none(), st.integers(1, 31).map(lambda size: {"min_size": size}))
+"""What ``valid_if`` may be for the sizes of ``members``: of some groups all are valid, and of some none."""
 moments = st.datetimes(
     datetime(2024, 1, 1),  # noqa: DTZ001 - the zone is added
     datetime(2028, 12, 31),  # noqa: DTZ001 - as above

@@ -16,7 +16,7 @@ from s3_retention.steps.decide import Bounds
 from s3_retention.store import plan_candidates, plan_keeps
 from s3_retention.store.connection import transaction
 from tests.factories import MAX_BATCHES, Pages, a_policy, facts, holder
-from tests.keep_examples import BERLIN, UTC, members, some_rules
+from tests.keep_examples import BERLIN, UTC, members, some_rules, validity
 
 if TYPE_CHECKING:
     from s3_retention.core.verdict import Candidate
@@ -56,13 +56,19 @@ def decided(
 @given(
     candidates=members(),
     rules=some_rules,
+    valid_if=validity,
     zone=st.sampled_from(["UTC", BERLIN, "America/New_York", "Asia/Kolkata", "Pacific/Auckland"]),
     are_periods=st.booleans(),
 )
 def test_sql_keeps_what_the_model_keeps_and_names_the_same_rule(
-    conn: Connection, candidates: list[Candidate], rules: dict[str, Any], zone: str, are_periods: bool
+    conn: Connection,
+    candidates: list[Candidate],
+    rules: dict[str, Any],
+    valid_if: dict[str, int] | None,
+    zone: str,
+    are_periods: bool,
 ) -> None:
-    keep = Keep(**rules)
+    keep = Keep(**rules, valid_if=valid_if)
     expected = kept_by(candidates, keep, timezone=zone, are_periods=are_periods)
     found = decided(conn, candidates, keep, zone=zone, are_periods=are_periods)
     assert len(found) == len(candidates)
@@ -115,6 +121,48 @@ def test_a_keeper_of_a_calendar_rule_that_is_gone_before_the_delete_keeps_its_gr
     (batch,) = planned.batches
     assert world.delete(batch).num_by_outcome == {"kept": 7}
     assert world.keys() == set(DAYS) - {DAYS[5]}
+
+
+def test_the_newest_valid_objects_stay_below_newer_ones_that_are_not(world: World) -> None:
+    world = world.under(select=ALL, age=BY_DAY, keep={"latest": 2, "valid_if": {"min_size": 100}})
+    world.put(*DAYS)
+    for key in DAYS[2:5]:
+        world.admin.put_object(Bucket=world.bucket, Key=key, Body=b"x" * 100)
+    report = world.clean()
+    assert world.keys() == {*DAYS[3:5], *DAYS[-2:]}
+    assert report.num_by_outcome == {"deleted": 5}
+    (kept,) = world.rows("SELECT num_kept_by_reason FROM s3_retention.intervals")
+    assert kept["num_kept_by_reason"] == {"kept_latest": 2, "kept_valid": 2}
+
+
+def test_a_valid_keeper_that_is_gone_before_the_delete_keeps_its_group(world: World) -> None:
+    world = world.under(select=ALL, age=BY_DAY, keep={"latest": 1, "valid_if": {"min_size": 100}})
+    world.put(*DAYS)
+    world.admin.put_object(Bucket=world.bucket, Key=DAYS[3], Body=b"x" * 100)
+    (batch,) = world.planned().batches
+    world.admin.delete_object(Bucket=world.bucket, Key=DAYS[3])
+    assert world.delete(batch).num_by_outcome == {"kept": 7}
+    assert world.keys() == set(DAYS) - {DAYS[3]}
+
+
+def test_each_slice_of_a_scan_keeps_the_valid_objects_that_the_one_before_kept(world: World) -> None:
+    sliced = world.under(
+        select=ALL,
+        age=BY_DAY,
+        keep={"latest": 1, "valid_if": {"min_size": 100}},
+        window={"width": "20d"},
+        start_at="2020-01-01T00:00:00Z",
+    )
+    old = [facts(key, bucket=world.bucket, size=100 if key == DAYS[4] else 1) for key in DAYS]
+    planned: set[str] = set()
+    for run in range(1, 12):
+        sliced.claim(f"run-{run}")
+        result = sliced.plan(f"run-{run}", source=Pages([old]))
+        planned |= {row["key"] for row in world.rows("SELECT key FROM s3_retention.commands")}
+        for batch in result.batches:
+            sliced.delete(batch, f"run-{run}")
+        sliced.report(f"run-{run}")
+    assert planned == set(DAYS) - {DAYS[4], DAYS[-1]}
 
 
 def test_what_is_kept_within_a_span_may_go_before_the_delete_while_the_newest_is_there(world: World) -> None:

@@ -46,7 +46,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
             "generation hold_id interval_id keep_latest map_index max_batches max_commands max_rows num_bytes "
             "num_commands num_discovered num_drained num_due num_keys num_remaining num_scanned num_stragglers "
             "try_number after_generation after_interval_id only_interval_id daily weekly monthly yearly "
-            "min_bytes_kept quarantine_id size audit_id num_objects num_parked num_rows"
+            "min_bytes_kept valid_latest valid_size quarantine_id size audit_id num_objects num_parked num_rows"
         ),
     ),
     (

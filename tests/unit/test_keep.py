@@ -14,7 +14,7 @@ from s3_retention.core.keep import kept_by
 from s3_retention.core.policy_keep import Keep
 from s3_retention.core.verdict import Candidate
 from tests.factories import facts
-from tests.keep_examples import BERLIN, UTC, members, some_rules
+from tests.keep_examples import BERLIN, UTC, members, some_rules, validity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,6 +91,45 @@ VECTORS: dict[str, tuple[list[Candidate], dict[str, Any], Mapping[str, str]]] = 
             "2026-03-31 00:00": "monthly",
         },
     ),
+    "with valid_if the newest stay, and as many of the valid ones besides": (
+        [
+            *dated("2026-05-04 00:00", "2026-05-03 00:00", size=0),
+            *dated("2026-05-02 00:00", "2026-05-01 00:00", "2026-04-30 00:00", size=10),
+        ],
+        {"latest": 2, "valid_if": {"min_size": 10}},
+        {
+            "2026-05-04 00:00": "latest",
+            "2026-05-03 00:00": "latest",
+            "2026-05-02 00:00": "valid",
+            "2026-05-01 00:00": "valid",
+        },
+    ),
+    "a day whose newest is not valid keeps its newest valid one, too, and takes no place among valid days": (
+        [
+            *dated("2026-05-02 20:00", "2026-05-01 20:00", "2026-05-01 21:00", size=9),
+            *dated("2026-05-02 08:00", "2026-04-30 08:00", "2026-04-29 08:00", size=10),
+        ],
+        {"daily": 2, "valid_if": {"min_size": 10}},
+        {
+            "2026-05-02 20:00": "latest",
+            "2026-05-01 21:00": "daily",
+            "2026-05-02 08:00": "valid",
+            "2026-04-30 08:00": "valid",
+        },
+    ),
+    "within counts from the newest valid one, too": (
+        [
+            *dated("2026-05-20 00:00", size=0),
+            *dated("2026-05-08 00:00", "2026-05-01 00:00", "2026-04-30 00:00"),
+        ],
+        {"within": "7d", "valid_if": {"min_size": 1}},
+        {"2026-05-20 00:00": "latest", "2026-05-08 00:00": "valid", "2026-05-01 00:00": "within"},
+    ),
+    "where none is valid, valid_if changes nothing": (
+        dated("2026-05-01 00:00", "2026-05-02 00:00", size=0),
+        {"latest": 1, "valid_if": {"min_size": 1}},
+        {"2026-05-02 00:00": "latest"},
+    ),
     "a group of one keeps it": (dated("2020-01-01 00:00"), {"yearly": 1}, {"2020-01-01 00:00": "latest"}),
     "nothing keeps nothing": ([], {"daily": 7}, {}),
 }
@@ -144,16 +183,22 @@ def test_objects_of_one_time_are_ranked_by_modification_and_then_by_key() -> Non
 
 
 # Properties -----------------------------------------------------------------------------------------------
-@given(candidates=members(), rules=some_rules, more=some_rules, are_periods=st.booleans())
+@given(candidates=members(), rules=some_rules, more=some_rules, valid_if=validity, are_periods=st.booleans())
 def test_another_rule_never_takes_one_away_and_the_newest_of_a_group_always_stays(
-    candidates: list[Candidate], rules: dict[str, Any], more: dict[str, Any], are_periods: bool
+    candidates: list[Candidate],
+    rules: dict[str, Any],
+    more: dict[str, Any],
+    valid_if: dict[str, int] | None,
+    are_periods: bool,
 ) -> None:
     def spared(chosen: dict[str, Any]) -> set[Candidate]:
         return set(kept_by(candidates, Keep(**chosen), timezone=BERLIN, are_periods=are_periods))
 
     alone = spared(rules)
+    assert alone <= spared(rules | {"valid_if": valid_if})
     beside = {name: max(rules.get(name, value), value) for name, value in more.items()}
     assert alone <= spared(rules | beside)
+    assert spared(rules | {"valid_if": valid_if}) <= spared(rules | beside | {"valid_if": valid_if})
     for group in {one.group_key for one in candidates}:
         of_group = [one for one in candidates if one.group_key == group]
         newest = max(

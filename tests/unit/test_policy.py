@@ -213,6 +213,18 @@ def test_a_policy_cannot_be_changed_once_it_is_read() -> None:
             "must be less than or equal to 32",
         ),
         ({"keep": {"hourly": 3}}, "keep.hourly", ""),
+        ({"keep": {"valid_if": {"min_size": 1}}}, "keep", "keeps nothing; write one of latest, daily"),
+        ({"keep": {"latest": 1, "valid_if": {}}}, "keep.valid_if.min_size", "is missing"),
+        (
+            {"keep": {"latest": 1, "valid_if": {"min_size": 0}}},
+            "keep.valid_if.min_size = 0",
+            "must be greater than or equal to 1",
+        ),
+        (
+            {"versions": "all", "keep": {"latest": 1, "valid_if": {"min_size": 1}}},
+            "keep.valid_if",
+            "is not for versions: noncurrent or all, where a key is kept with its whole history",
+        ),
         (
             {"versions": "noncurrent", "keep": {"latest": 1, "daily": 7}},
             "keep.daily = 7",

@@ -426,7 +426,8 @@ SELECT
 FROM plan_decisions AS keeper
 WHERE
     keeper.reason IN (
-        'kept_latest', 'kept_daily', 'kept_weekly', 'kept_monthly', 'kept_yearly', 'kept_min_bytes'
+        'kept_latest', 'kept_daily', 'kept_weekly', 'kept_monthly', 'kept_yearly', 'kept_min_bytes',
+        'kept_valid'
     )
     AND EXISTS (
         SELECT 1 FROM plan_decisions AS leaving

@@ -15,7 +15,8 @@ WHERE plan_candidates.ctid = doubled.row_place AND doubled.place > 1;
 -- name: mark_kept
 -- The rules of the calendar, within and min_bytes, as core/keep.py has them; the newest of each group, and
 -- what latest keeps, is for decide_candidates. Objects of a group come in one order, newest first, in which
--- the days, weeks, months and years go down, too: one sort for all of them.
+-- the days, weeks, months and years go down, too: one sort for all of them. With a valid size, the same of
+-- those that have it, the newest among them too; what is marked already stays as it is.
 WITH local AS (
     SELECT
         one.ctid AS row_place,
@@ -27,6 +28,7 @@ WITH local AS (
         (one.reference_at - CASE WHEN %(are_periods)s THEN interval '1 microsecond' ELSE interval '0' END)
         AT TIME ZONE %(timezone)s AS local_at
     FROM plan_candidates AS one
+    WHERE %(valid_size)s::bigint IS NULL OR one.size >= %(valid_size)s::bigint
 ),
 
 dated AS (
@@ -71,6 +73,7 @@ counted AS (
         count(*) FILTER (WHERE begun.is_new_week) OVER newest AS week_number,
         count(*) FILTER (WHERE begun.is_new_month) OVER newest AS month_number,
         count(*) FILTER (WHERE begun.is_new_year) OVER newest AS year_number,
+        row_number() OVER newest AS place,
         sum(begun.size) OVER newest - begun.size AS num_newer_bytes
     FROM begun
     WINDOW newest AS (
@@ -83,6 +86,7 @@ marked AS (
     SELECT
         counted.row_place,
         CASE
+            WHEN counted.place <= %(valid_latest)s::bigint THEN 'kept_latest'
             WHEN counted.is_new_day AND counted.day_number <= %(daily)s::bigint THEN 'kept_daily'
             WHEN counted.is_new_week AND counted.week_number <= %(weekly)s::bigint THEN 'kept_weekly'
             WHEN counted.is_new_month AND counted.month_number <= %(monthly)s::bigint THEN 'kept_monthly'
@@ -93,9 +97,17 @@ marked AS (
     FROM counted
 )
 
-UPDATE plan_candidates SET kept_by = marked.kept_by
+UPDATE plan_candidates
+SET
+    kept_by = CASE
+        WHEN %(valid_size)s::bigint IS NULL OR marked.kept_by = 'kept_within' THEN marked.kept_by
+        ELSE 'kept_valid'
+    END
 FROM marked
-WHERE plan_candidates.ctid = marked.row_place AND marked.kept_by IS NOT NULL;
+WHERE
+    plan_candidates.ctid = marked.row_place
+    AND marked.kept_by IS NOT NULL
+    AND (%(valid_size)s::bigint IS NULL OR plan_candidates.kept_by IS NULL);
 
 -- name: create_plan_held_groups
 -- The groups of which a scan has kept something at first sight.

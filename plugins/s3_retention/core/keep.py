@@ -31,7 +31,8 @@ def kept_by(
     One without a reference time counts as the newest: in doubt it is kept; ``latest`` alone can rank it. With
     ``are_periods`` a reference time is the end of a period, such as a day that a key names: its last instant is what
     belongs to a day, a week (ISO 8601, from Monday), a month or a year of ``timezone``. The newest of a group is spared
-    by every rule.
+    by every rule. With ``keep.valid_if`` the rules are asked once more, of the valid members alone: what either answer
+    spares stays, so that it never takes one away.
     """
     groups: dict[str | None, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
@@ -40,6 +41,13 @@ def kept_by(
     for members in groups.values():
         ordered = sorted(members, key=newness, reverse=True)
         for reason, spared in _spared(ordered, keep, zone, are_periods=are_periods):
+            reasons.update({one: reason for one in spared if one not in reasons})
+        if keep.valid_if is None:
+            continue
+        valid = [one for one in ordered if one.facts.size >= keep.valid_if.min_size]
+        for rule, spared in _spared(valid, keep, zone, are_periods=are_periods):
+            # What a span alone keeps is not looked for before a delete, valid or not.
+            reason = rule if rule == "kept_within" else "kept_valid"
             reasons.update({one: reason for one in spared if one not in reasons})
     return reasons
 

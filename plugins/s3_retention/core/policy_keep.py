@@ -18,6 +18,16 @@ _KEEP_RULES = ("latest", "daily", "weekly", "monthly", "yearly", "within", "min_
 _ZERO = timedelta(0)
 
 
+class ValidIf(StrictModel):
+    """What an object must be for the rules to count on it: an empty dump is no backup, however new."""
+
+    min_size: Whole = Field(ge=1, description="Bytes that a valid object has at least.")
+
+    def __str__(self) -> str:
+        """Say it in a few words."""
+        return f"{self.min_size} bytes"
+
+
 class Keep(StrictModel):
     """Objects of each group that are never expired, due or not: what any of the rules keeps, and always the newest."""
 
@@ -33,6 +43,9 @@ class Keep(StrictModel):
     )
     min_bytes: Whole | None = Field(
         None, ge=1, description="The newest, until they have so many bytes together."
+    )
+    valid_if: ValidIf | None = Field(
+        None, description="Each rule keeps as many of the valid objects besides, counted by themselves."
     )
     group_by: tuple[Text, ...] = Field(
         (), description="Named groups of select.regex; none is one group for all."
@@ -59,7 +72,8 @@ class Keep(StrictModel):
 
     def __str__(self) -> str:
         """Say it in one line."""
-        return ", ".join(
+        rules = ", ".join(
             f"{name} {format_duration(value) if isinstance(value, timedelta) else value}"
             for name, value in self.rules.items()
         )
+        return rules if self.valid_if is None else f"{rules}, and as many that have {self.valid_if}"

@@ -26,6 +26,11 @@ def _keeps_versions_by_latest(policy: RetentionPolicy) -> Iterator[Fault]:
         yield Fault(
             ("keep", name), "is not for versions: noncurrent or all, which know latest alone; remove it"
         )
+    if policy.keep.valid_if is not None:
+        yield Fault(
+            ("keep", "valid_if"),
+            "is not for versions: noncurrent or all, where a key is kept with its whole history; remove it",
+        )
 
 
 def _bypass_of_none(policy: RetentionPolicy) -> Iterator[Fault]:

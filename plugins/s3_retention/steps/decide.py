@@ -95,7 +95,7 @@ def run(conn: Connection, policy: RetentionPolicy, scan: Scan, bounds: Bounds) -
     # With named versions the rule has been asked already: it ranks current objects (steps/scan.py).
     keep = None if policy.keeps_histories else policy.keep
     are_distinct = scan.are_distinct
-    if keep is not None and keep.rules.keys() != {"latest"}:
+    if keep is not None and (keep.rules.keys() != {"latest"} or keep.valid_if is not None):
         if not are_distinct:
             plan_keeps.drop_doubles(conn)
             are_distinct = True

@@ -38,20 +38,27 @@ def hold_back(conn: Connection, *, ends_at: datetime) -> None:
 
 
 def mark(conn: Connection, keep: Keep, *, timezone: str, are_periods: bool) -> None:
-    """Mark what is spared by another rule than ``latest``, with the reason.
+    """Mark what is spared by another rule than ``latest``, with the reason; and by any, of the valid alone.
 
     Each object is named once. ``are_periods``: a reference time is the end of a period, such as a day that a key names.
     """
-    run(
-        conn,
-        _TABLE,
-        "mark_kept",
-        timezone=timezone,
-        are_periods=are_periods,
-        daily=keep.daily,
-        weekly=keep.weekly,
-        monthly=keep.monthly,
-        yearly=keep.yearly,
-        within=keep.within,
-        min_bytes_kept=keep.min_bytes,
-    )
+    # The newest of all are ranked with the decision. Of the valid ones nobody else does it.
+    passes: list[tuple[int | None, int | None]] = [(None, None)]
+    if keep.valid_if is not None:
+        passes.append((keep.latest or 1, keep.valid_if.min_size))
+    for valid_latest, valid_size in passes:
+        run(
+            conn,
+            _TABLE,
+            "mark_kept",
+            timezone=timezone,
+            are_periods=are_periods,
+            daily=keep.daily,
+            weekly=keep.weekly,
+            monthly=keep.monthly,
+            yearly=keep.yearly,
+            within=keep.within,
+            min_bytes_kept=keep.min_bytes,
+            valid_latest=valid_latest,
+            valid_size=valid_size,
+        )
