@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from s3_retention import errors
+from s3_retention.core.metrics import figures_of_run
+from s3_retention.runtime import metrics
 from s3_retention.runtime.connections import open_ledger, open_rows, open_source, open_store
 from s3_retention.runtime.context import failed_map_indexes, holder, triggered_at
 from s3_retention.runtime.environment import load_policy, max_map_length, settings
@@ -199,6 +201,7 @@ def report_run(policy_name: str | None, interval_id: int | None) -> dict[str, An
             interval_id=interval_id,
             window=_window(policy_name),
             triggered_at=triggered_at(),
+            tell=lambda one: metrics.send(figures_of_run(one)),
         )
     log.info("report", policy=policy_name, count=done.num_discovered, **done.counts())
     for line in str(done).splitlines():

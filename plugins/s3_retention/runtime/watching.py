@@ -11,6 +11,7 @@ from airflow.providers.common.compat.sdk import get_current_context
 from s3_retention import errors
 from s3_retention.core.ticks import Tick
 from s3_retention.core.watched import watch_policy
+from s3_retention.runtime import metrics
 from s3_retention.runtime.connections import open_ledger
 from s3_retention.runtime.context import holder
 from s3_retention.runtime.environment import load_policy, read_policies, settings
@@ -64,7 +65,7 @@ def flag_missed_intervals(policy_name: str) -> dict[str, Any]:
 
 def watch_policies() -> dict[str, Any]:
     """Do one pass of the watch. Fails, when all else is done, for what could not be done or told."""
-    from s3_retention.steps import watch
+    from s3_retention.steps import measure, watch
 
     with airflow_errors():
         policies = [file.policy for file in read_policies() if file.policy is not None]
@@ -77,6 +78,8 @@ def watch_policies() -> dict[str, Any]:
                 retry_delay=settings().task_retry_delay,
             )
             log.info("watched", policies=len(policies), **result.counts())
+            for standing in measure.run(conn, [policy.name for policy in policies]):
+                metrics.send(standing.figures())
             result.errors.extend(_notify(conn))
         if result.errors:
             raise errors.WatchError("\n".join(result.errors))

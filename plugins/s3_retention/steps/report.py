@@ -25,6 +25,7 @@ from s3_retention.store import (
 from s3_retention.store.connection import transaction
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from s3_retention.core.holder import Holder
@@ -55,12 +56,14 @@ def run(
     interval_id: int | None,
     window: Window | None = None,
     triggered_at: datetime | None = None,
+    tell: Callable[[RunReport], None] | None = None,
 ) -> RunReport:
     """Report the run; complete its interval or replay when nothing of it is open, and give its lease back.
 
     ``policy`` and ``interval_id`` are those of a cleanup, and ``window`` that of its policy, where it can be read: by
     it is told whether the policy keeps up. ``triggered_at`` is when the run was due or asked for. A run that went on to
-    further slices reports on its last one. The report is in the ledger before anything is raised. Raises
+    further slices reports on its last one. The report is in the ledger, and told to ``tell``, before anything is
+    raised. Raises
     ``NotPlannedError`` when the scan or the plan failed, ``UnbalancedError``, which names commands that nothing
     accounts for, and ``BatchStoppedError`` when a batch was stopped: each keeps the run red.
     """
@@ -71,6 +74,8 @@ def run(
         report = _count(conn, holder, policy, work, sum(one.num_commands for one in dealt))
         report = _date(conn, holder, report, work, triggered_at)
         report = _insert(conn, holder, report, work, window)
+    if tell is not None:
+        tell(report)
     if work is not None and not work.is_planned:
         raise NotPlannedError
     if not report.is_balanced:
