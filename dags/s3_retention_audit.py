@@ -9,8 +9,10 @@ The log shows one screen: of each kind how many, and the first 20. The first 1,0
 the end, and kept: what was uploaded, attached or put right while the audit read is no difference. It is green whatever
 it finds, and red where the store or the database could not be read whole; then nothing is written down. With
 **`quarantine`**, objects without a row that are as old as an orphan must be wait in quarantine, from where
-`s3_retention_redrive` deletes them, after one more look. **Safe to clear:** another try is another audit. What each
-kind means and what to do: docs/runbook.md. What was found::
+`s3_retention_redrive` deletes them, after one more look. **Safe to clear:** another try is another audit. Without a
+**`policy`** all are audited, one after another; so does each run by schedule, where `[s3_retention] audit_schedule`
+sets one. There it is red where one could not be audited: the error names it, and the others were. What each kind
+means and what to do: docs/runbook.md. What was found::
 
     SELECT kind, state, key, row_id, since, detail FROM s3_retention.audit_findings WHERE audit_id = <id>
 """
@@ -27,12 +29,13 @@ with DAG(
     dag_id="s3_retention_audit",
     description="Holds rows and objects against each other, and finds what is past its deadline.",
     doc_md=__doc__,
-    schedule=None,
+    schedule=environment.audit_timetable(),
     catchup=False,
+    max_active_runs=1,
     default_args=environment.retry_arguments(),
-    tags=["s3-retention", "manual"],
+    tags=["s3-retention"],
     params={
-        "policy": form_fields.policy("Whose rows and objects are looked at.", is_needed=True),
+        "policy": form_fields.policy("Whose rows and objects are looked at; empty for all policies."),
         "quarantine": Param(
             default=False,
             type="boolean",

@@ -90,6 +90,10 @@ class AuditRefusedError(S3RetentionError):
     """The form cannot be used; nothing was put into quarantine."""
 
 
+class AuditUnfinishedError(S3RetentionError):
+    """Some policies could not be audited; all others were."""
+
+
 class RestoreRefusedError(S3RetentionError):
     """The form cannot be used; nothing was restored."""
 

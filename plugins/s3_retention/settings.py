@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s3_retention.core.durations import parse_duration
+from s3_retention.core.schedule import check_schedule
 from s3_retention.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ class Settings:
     files. ``min_retention``: the floor under every retention. ``task_retries`` and ``task_retry_delay``: how
     often, and after how long, Airflow runs a failed task again. ``on_finding``: the notifier class that each new
     finding is handed to, as ``module.Class``; None for none. ``restore_aws_conn_id``: the Airflow connection by which
-    deleted objects are brought back; None where the form of a restore must name it.
+    deleted objects are brought back; None where the form of a restore must name it. ``audit_schedule``: when every
+    policy is audited, as a cron expression in UTC or a preset; None for by hand only.
     """
 
     ledger_conn_id: str
@@ -34,6 +36,7 @@ class Settings:
     task_retry_delay: timedelta
     on_finding: str | None = None
     restore_aws_conn_id: str | None = None
+    audit_schedule: str | None = None
 
 
 def read_settings(get: Callable[[str], str | None], *, airflow_home: Path) -> Settings:
@@ -49,7 +52,16 @@ def read_settings(get: Callable[[str], str | None], *, airflow_home: Path) -> Se
         task_retry_delay=_duration(get, "task_retry_delay", "30s"),
         on_finding=_class_path(get, "on_finding"),
         restore_aws_conn_id=get("restore_aws_conn_id") or None,
+        audit_schedule=_schedule(get, "audit_schedule"),
     )
+
+
+def _schedule(get: Callable[[str], str | None], name: str) -> str | None:
+    value = get(name) or None
+    try:
+        return None if value is None else check_schedule(value)
+    except ValueError as error:
+        raise SettingsError(f"[{SECTION}] {name} = {value!r} {error}") from error
 
 
 def _duration(get: Callable[[str], str | None], name: str, default: str) -> timedelta:

@@ -118,7 +118,7 @@ FORMS: dict[str, dict[str, Field]] = {
         "replay_interval": INTERVAL,
     },
     AUDIT: {
-        "policy": Field([*POLICY.bad, None, ""], POLICY.good[2:]),
+        "policy": POLICY,
         "quarantine": DRY_RUN,
         "note": NOTE,
     },

@@ -51,7 +51,7 @@ READ_DAGS = """
 """
 
 
-def read_dags(tmp_path: Path, policies: Path) -> dict[str, Any]:
+def read_dags(tmp_path: Path, policies: Path, **settings: str) -> dict[str, Any]:
     """Read the DAG folder in a process of its own, as a DAG processor would: no network, no database."""
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -60,7 +60,8 @@ def read_dags(tmp_path: Path, policies: Path) -> dict[str, Any]:
         str(empty),
         str(ROOT / "dags"),
         home=tmp_path / "home",
-        env={"AIRFLOW__S3_RETENTION__POLICIES_DIR": str(policies)},
+        env={"AIRFLOW__S3_RETENTION__POLICIES_DIR": str(policies)}
+        | {f"AIRFLOW__S3_RETENTION__{name.upper()}": value for name, value in settings.items()},
     )
     return result
 
@@ -112,6 +113,18 @@ def test_the_shipped_dags_read_without_errors(shipped: dict[str, Any]) -> None:
         "s3_retention_restore",
         "s3_retention_watch",
     }
+
+
+def test_the_audit_runs_by_the_schedule_that_is_set_and_else_by_hand(
+    shipped: dict[str, Any], tmp_path: Path
+) -> None:
+    assert shipped["dags"]["s3_retention_audit"]["schedule"] == "None"
+    scheduled = read_dags(tmp_path, ROOT / "include" / "policies", audit_schedule="0 5 * * 1")
+    audit = scheduled["dags"]["s3_retention_audit"]
+    assert "CronTriggerTimetable" in audit["schedule"]
+    assert audit["serialized"]
+    assert audit["catchup"] is False
+    assert scheduled["errors"] == {}
 
 
 def test_the_cleanup_flows_from_claim_to_report(shipped: dict[str, Any]) -> None:

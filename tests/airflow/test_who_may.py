@@ -249,3 +249,15 @@ def test_an_audit_records_who_asked_for_it_and_shows_its_screen_in_the_log(lever
     log = levers.airflow.task_log(AUDIT, run_id, "audit_policy")
     assert "audit of policy guarded" in log
     assert "nothing was deleted" in log
+
+
+def test_an_audit_without_a_policy_audits_each_and_puts_nothing_of_any_into_quarantine(levers: Stack) -> None:
+    levers.airflow.unpause(AUDIT)
+    run_id = levers.airflow.trigger(AUDIT, {})
+    assert levers.airflow.wait_for_run(AUDIT, run_id) == "success"
+    audits = f"SELECT policy, acted_by, num_parked FROM s3_retention.audits WHERE run_id = '{run_id}'"  # noqa: S608 - our own
+    assert ask(levers, audits) == [("guarded", ADMIN, 0)]
+    refused = levers.airflow.trigger(AUDIT, {"quarantine": True, "note": "all of them"})
+    assert levers.airflow.wait_for_run(AUDIT, refused) == "failed"
+    log = levers.airflow.task_log(AUDIT, refused, "audit_policy")
+    assert "policy is empty: objects of one policy alone go to quarantine" in log

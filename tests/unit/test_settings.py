@@ -50,6 +50,15 @@ def test_what_is_set_counts() -> None:
     )
 
 
+def test_the_schedule_of_the_audit_is_one_that_fires_or_is_named_with_what_to_write() -> None:
+    assert read({"audit_schedule": "@weekly"}).audit_schedule == "@weekly"
+    assert read({"audit_schedule": ""}).audit_schedule is None
+    for value, fault in (("@once", "is not a preset"), ("weekly", "is not a cron expression")):
+        with pytest.raises(SettingsError) as caught:
+            read({"audit_schedule": value})
+        assert str(caught.value).startswith(f"[s3_retention] audit_schedule = {value!r} {fault}")
+
+
 @pytest.mark.parametrize(
     ("value", "fault"),
     [("Pager", "names no module"), ("my alerts.Pager", "is no class"), ("my_alerts.Pager()", "is no class")],

@@ -43,19 +43,29 @@ def settings() -> Settings:
 
 
 def timetable(policy: RetentionPolicy) -> Any:
-    """Give the timetable of a policy's DAG; None for a manual one.
+    """Give the timetable of a policy's DAG; None for a manual one."""
+    return _timetable(policy.schedule, policy.timezone)
+
+
+def audit_timetable() -> Any:
+    """Give the timetable of the audit; None where it is by hand only. Raises ``SettingsError``."""
+    return _timetable(settings().audit_schedule, "UTC")
+
+
+def _timetable(schedule: str | None, timezone: str) -> Any:
+    """Make a timetable of ticks.
 
     Named, and not left to Airflow: with ``[scheduler] create_cron_data_intervals`` it would take one whose logical date
     is the tick before, and a deadline counts from there.
     """
-    if policy.schedule is None:
+    if schedule is None:
         return None
     import airflow.sdk
 
     timetable_class: Any = getattr(airflow.sdk, "CronTriggerTimetable", None)
     if timetable_class is None:  # before Airflow 3.2
         timetable_class = import_module("airflow.timetables.trigger").CronTriggerTimetable
-    return timetable_class(policy.schedule, timezone=policy.timezone)
+    return timetable_class(schedule, timezone=timezone)
 
 
 def retry_arguments() -> dict[str, Any]:

@@ -64,14 +64,12 @@ def operation_ids(description: str) -> Param:
     )
 
 
-def policy(description: str, *, is_needed: bool = False) -> Param:
+def policy(description: str) -> Param:
     """Make a field of a policy's name; the names that there are are offered."""
-    schema = optional(_NAME, _NAMED)
-    if is_needed:
-        schema |= {"type": "string", "$comment": _NAMED, "minLength": 1}
-    shown: dict[str, Any] = {
-        "title": "Policy",
-        "description": description,
-        "examples": [file.policy.name for file in read_policies() if file.policy],
-    }
-    return Param(**schema, **shown) if is_needed else Param(None, **schema, **shown)
+    return Param(
+        None,
+        **optional(_NAME, _NAMED),
+        title="Policy",
+        description=description,
+        examples=[file.policy.name for file in read_policies() if file.policy],
+    )
