@@ -29,6 +29,8 @@ AUDIT_ALL = """
         audited.append(policy.name)
         if policy.name == "b":
             raise errors.ListingError("the store would not say")
+        if policy.name == "bb":
+            raise ValueError("endpoint of a secret place")
         return SimpleNamespace(num_found=3)
 
     auditing._audit = audit
@@ -55,8 +57,9 @@ def test_an_audit_of_all_tells_how_many_policies_and_differences_there_were(tmp_
 
 
 def test_what_fails_is_named_when_all_others_are_audited(tmp_path: Path) -> None:
-    told = audit_all(tmp_path, a="30d", b="30d", c="30d", d="soon")
-    assert told["audited"] == ["a", "b", "c"]
+    told = audit_all(tmp_path, a="30d", b="30d", bb="30d", c="30d", d="soon")
+    assert told["audited"] == ["a", "b", "bb", "c"]
+    assert "bb: ValueError: see the log" in str(told["error"])
     assert told["type"] == "AirflowFailException"
     assert "b: the store would not say" in str(told["error"])
     assert "d.yaml: age.retain = 'soon'" in str(told["error"])

@@ -145,6 +145,19 @@ def test_a_valid_keeper_that_is_gone_before_the_delete_keeps_its_group(world: Wo
     assert world.keys() == set(DAYS) - {DAYS[3]}
 
 
+def test_a_valid_keeper_within_the_span_of_the_newest_is_looked_for_before_the_delete(world: World) -> None:
+    keep = {"within": "20d", "valid_if": {"min_size": 100}}
+    world = world.under(select=ALL, age=BY_DAY, keep=keep)
+    world.put(*DAYS)
+    world.admin.put_object(Bucket=world.bucket, Key=DAYS[7], Body=b"x" * 100)
+    planned = world.planned()
+    assert planned.num_kept_by_reason == {"kept_latest": 1, "kept_valid": 1}
+    (batch,) = planned.batches
+    world.admin.delete_object(Bucket=world.bucket, Key=DAYS[7])
+    assert world.delete(batch).num_by_outcome == {"kept": 7}
+    assert world.keys() == set(DAYS) - {DAYS[7]}
+
+
 def test_each_slice_of_a_scan_keeps_the_valid_objects_that_the_one_before_kept(world: World) -> None:
     sliced = world.under(
         select=ALL,

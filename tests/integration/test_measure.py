@@ -32,7 +32,10 @@ def test_a_policy_that_never_ran_stands_at_nothing(world: World) -> None:
 def test_planned_commands_are_open_until_their_batch_closes(world: World) -> None:
     world.put(A, B)
     (batch,) = world.planned().batches
-    assert standing(world).num_open == 2
+    before = standing(world)
+    assert before.num_open == 2
+    assert before.watermark_age is not None
+    assert before.watermark_age < timedelta(days=1), "not since 1970"
     world.delete(batch)
     world.report()
     done = standing(world)

@@ -125,6 +125,14 @@ VECTORS: dict[str, tuple[list[Candidate], dict[str, Any], Mapping[str, str]]] = 
         {"within": "7d", "valid_if": {"min_size": 1}},
         {"2026-05-20 00:00": "latest", "2026-05-08 00:00": "valid", "2026-05-01 00:00": "within"},
     ),
+    "the newest valid one is looked for, although it is within the span of the newest": (
+        [
+            *dated("2026-05-20 00:00", size=0),
+            *dated("2026-05-19 00:00", "2026-05-18 00:00"),
+        ],
+        {"within": "7d", "valid_if": {"min_size": 1}},
+        {"2026-05-20 00:00": "latest", "2026-05-19 00:00": "valid", "2026-05-18 00:00": "within"},
+    ),
     "where none is valid, valid_if changes nothing": (
         dated("2026-05-01 00:00", "2026-05-02 00:00", size=0),
         {"latest": 1, "valid_if": {"min_size": 1}},

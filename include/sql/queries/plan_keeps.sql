@@ -16,7 +16,8 @@ WHERE plan_candidates.ctid = doubled.row_place AND doubled.place > 1;
 -- The rules of the calendar, within and min_bytes, as core/keep.py has them; the newest of each group, and
 -- what latest keeps, is for decide_candidates. Objects of a group come in one order, newest first, in which
 -- the days, weeks, months and years go down, too: one sort for all of them. With a valid size, the same of
--- those that have it, the newest among them too; what is marked already stays as it is.
+-- those that have it, the newest among them too; what is marked already stays as it is, but for what a span
+-- alone keeps, which is not looked for before a delete: a rule that keeps a valid one is.
 WITH local AS (
     SELECT
         one.ctid AS row_place,
@@ -107,7 +108,11 @@ FROM marked
 WHERE
     plan_candidates.ctid = marked.row_place
     AND marked.kept_by IS NOT NULL
-    AND (%(valid_size)s::bigint IS NULL OR plan_candidates.kept_by IS NULL);
+    AND (
+        %(valid_size)s::bigint IS NULL
+        OR plan_candidates.kept_by IS NULL
+        OR (plan_candidates.kept_by = 'kept_within' AND marked.kept_by <> 'kept_within')
+    );
 
 -- name: create_plan_held_groups
 -- The groups of which a scan has kept something at first sight.

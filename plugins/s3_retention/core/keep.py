@@ -48,7 +48,9 @@ def kept_by(
         for rule, spared in _spared(valid, keep, zone, are_periods=are_periods):
             # What a span alone keeps is not looked for before a delete, valid or not.
             reason = rule if rule == "kept_within" else "kept_valid"
-            reasons.update({one: reason for one in spared if one not in reasons})
+            reasons.update(
+                {one: reason for one in spared if reasons.get(one, "kept_within") == "kept_within"}
+            )
     return reasons
 
 

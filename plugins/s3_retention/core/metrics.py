@@ -29,8 +29,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9-]+")
 class Standing:
     """Where a policy stands: objects that wait in quarantine, commands in open batches, ticks that were missed.
 
-    ``watermark_age`` is how long ago ended what is completed, None before the first interval; ``quarantine_age`` how
-    long the oldest command waits.
+    ``watermark_age`` is how long ago ended what is completed, or how long ago the first interval was claimed where that
+    was later; None before it. ``quarantine_age`` is how long the oldest command waits.
     """
 
     policy: str

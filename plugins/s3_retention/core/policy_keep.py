@@ -45,7 +45,8 @@ class Keep(StrictModel):
         None, ge=1, description="The newest, until they have so many bytes together."
     )
     valid_if: ValidIf | None = Field(
-        None, description="Each rule keeps as many of the valid objects besides, counted by themselves."
+        None,
+        description="Each rule is asked again, of the valid objects alone; what either answer keeps stays.",
     )
     group_by: tuple[Text, ...] = Field(
         (), description="Named groups of select.regex; none is one group for all."
@@ -76,4 +77,4 @@ class Keep(StrictModel):
             f"{name} {format_duration(value) if isinstance(value, timedelta) else value}"
             for name, value in self.rules.items()
         )
-        return rules if self.valid_if is None else f"{rules}, and as many that have {self.valid_if}"
+        return rules if self.valid_if is None else f"{rules}, and the same of those that have {self.valid_if}"

@@ -58,9 +58,12 @@ def _audit_all(note: str | None) -> dict[str, Any]:
             continue
         try:
             num_found[file.policy.name] = _audit(file.policy, note).num_found
-        except errors.S3RetentionError as error:
-            failed.append(f"{file.policy.name}: {error}")
-            log.warning("not audited", policy=file.policy.name, why=str(error))
+        except Exception as error:
+            # Also what a connection or a driver raises: the policies after it are audited all the same.
+            is_ours = isinstance(error, errors.S3RetentionError)
+            why = str(error) if is_ours else f"{type(error).__name__}: see the log"
+            failed.append(f"{file.policy.name}: {why}")
+            log.exception("not audited", policy=file.policy.name)
     if failed:
         raise errors.AuditUnfinishedError("\n".join(failed))
     return {"num_policies": len(num_found), "num_found": sum(num_found.values())}

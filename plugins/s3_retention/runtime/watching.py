@@ -78,9 +78,13 @@ def watch_policies() -> dict[str, Any]:
                 retry_delay=settings().task_retry_delay,
             )
             log.info("watched", policies=len(policies), **result.counts())
-            for standing in measure.run(conn, [policy.name for policy in policies]):
-                metrics.send(standing.figures())
             result.errors.extend(_notify(conn))
+            # Last: what cannot be measured must not keep a finding back.
+            try:
+                for standing in measure.run(conn, [policy.name for policy in policies]):
+                    metrics.send(standing.figures())
+            except errors.S3RetentionError as error:
+                result.errors.append(f"metrics: {error}")
         if result.errors:
             raise errors.WatchError("\n".join(result.errors))
     return result.counts()

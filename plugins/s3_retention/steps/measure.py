@@ -19,7 +19,12 @@ def run(conn: Connection, policies: Iterable[str]) -> list[Standing]:
     with transaction(conn):
         now = watermarks.read_clock(conn)
         names = {*policies, *schedules.list_known(conn)}
-        ages = {row["policy"]: row["completed_through"] for row in findings.list_watermark_ages(conn)}
+        # Before its first claim a policy cannot be behind: its watermark may begin in 1970.
+        ages = {
+            row["policy"]: max(row["completed_through"], row["first_claimed_at"])
+            for row in findings.list_watermark_ages(conn)
+            if row["first_claimed_at"] is not None
+        }
         missed = {row["policy"]: row["num_missed"] for row in findings.count_missed_open(conn)}
         planned = {row["policy"]: row["num_stragglers"] for row in findings.list_last_planned(conn)}
         todo = {row["policy"]: row["num_commands"] for row in findings.count_open_commands(conn)}
