@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3_retention.core.metrics import OUTCOMES, Standing, figures_of_run, spell_tenant
-from s3_retention.core.report import RunReport
+from s3_retention.core.metrics import Standing, figures_of_run, spell_tenant
+from s3_retention.core.report import OUTCOMES, RunReport
 from s3_retention.core.tenant_counts import TenantCounts
 
 tenants = st.text(max_size=90)

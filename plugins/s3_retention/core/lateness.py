@@ -16,13 +16,15 @@ WARN_AT = 0.8
 """The share of an age limit at which the watch warns, before anything is over it."""
 
 
-def watermark_age(facts: Facts, *, max_age: timedelta | None, now: datetime) -> Finding | None:
-    """A watermark that is older than it may be; None where it is young enough, or where there is no limit.
+def behind_since(facts: Facts) -> datetime:
+    """Since when a policy may be behind: not for longer than since its first claim, however far back that reached."""
+    since: datetime = max(filter(None, (facts["completed_through"], facts["first_claimed_at"])))
+    return since
 
-    A policy cannot be behind for longer than since its first claim, however far back that one reached.
-    """
-    since = max(filter(None, (facts["completed_through"], facts["first_claimed_at"])))
-    age = now - since
+
+def watermark_age(facts: Facts, *, max_age: timedelta | None, now: datetime) -> Finding | None:
+    """A watermark that is older than it may be; None where it is young enough, or where there is no limit."""
+    age = now - behind_since(facts)
     if max_age is None or age <= max_age:
         return None
     return make_finding(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from s3_retention.core.report import SETTLED
+from s3_retention.core.report import OUTCOMES
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from s3_retention.core.report import RunReport
 
 PREFIX = "s3_retention"
-OUTCOMES = (*SETTLED, "quarantined", "stopped", "pending")
 MAX_TENANT = 60
 """Characters that a tenant takes in a name; Airflow refuses names of more than 250."""
 _PLAIN = re.compile(r"[A-Za-z0-9-]+")

@@ -23,6 +23,7 @@ _COUNTERS = (
     "num_rows_by_outcome",
 )
 SETTLED = ("deleted", "already_absent", "changed", "kept")
+OUTCOMES = (*SETTLED, "quarantined", "stopped", "pending")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class RunReport:
         """Print one screen for a task log."""
         lines = [f"policy {self.policy or '-'}, interval {self.interval_key or '-'}"]
         lines.append(f"  discovered      {self.num_discovered:>12,}")
-        for outcome in (*SETTLED, "quarantined", "stopped", "pending"):
+        for outcome in OUTCOMES:
             if count := self.num_by_outcome[outcome]:
                 lines.append(f"  {outcome:<15} {count:>12,}")
             for name, part in sorted(self.num_by_detail.items()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from s3_retention.core.lateness import behind_since
 from s3_retention.core.metrics import Standing
 from s3_retention.store import findings, schedules, watermarks
 from s3_retention.store.connection import transaction
@@ -21,7 +22,7 @@ def run(conn: Connection, policies: Iterable[str]) -> list[Standing]:
         names = {*policies, *schedules.list_known(conn)}
         # Before its first claim a policy cannot be behind: its watermark may begin in 1970.
         ages = {
-            row["policy"]: max(row["completed_through"], row["first_claimed_at"])
+            row["policy"]: now - behind_since(row)
             for row in findings.list_watermark_ages(conn)
             if row["first_claimed_at"] is not None
         }
@@ -32,11 +33,10 @@ def run(conn: Connection, policies: Iterable[str]) -> list[Standing]:
     standings = []
     for name in sorted(names | {row["policy"] for row in parked}):
         own = [row for row in parked if row["policy"] == name]
-        through = ages.get(name)
         standings.append(
             Standing(
                 name,
-                watermark_age=None if through is None else now - through,
+                watermark_age=ages.get(name),
                 num_missed=missed.get(name, 0),
                 num_quarantined=sum(row["num_commands"] for row in own),
                 quarantine_age=now - min(row["oldest_at"] for row in own) if own else None,

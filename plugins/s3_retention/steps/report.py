@@ -63,9 +63,8 @@ def run(
     ``policy`` and ``interval_id`` are those of a cleanup, and ``window`` that of its policy, where it can be read: by
     it is told whether the policy keeps up. ``triggered_at`` is when the run was due or asked for. A run that went on to
     further slices reports on its last one. The report is in the ledger, and told to ``tell``, before anything is
-    raised. Raises
-    ``NotPlannedError`` when the scan or the plan failed, ``UnbalancedError``, which names commands that nothing
-    accounts for, and ``BatchStoppedError`` when a batch was stopped: each keeps the run red.
+    raised. Raises ``NotPlannedError`` when the scan or the plan failed, ``UnbalancedError``, which names commands that
+    nothing accounts for, and ``BatchStoppedError`` when a batch was stopped: each keeps the run red.
     """
     dealt = batches.list_of_run(conn, holder=holder)
     with transaction(conn):
