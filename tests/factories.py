@@ -12,6 +12,7 @@ from s3_retention.core.approval import Decision
 from s3_retention.core.condition import EtagCondition
 from s3_retention.core.holder import Holder
 from s3_retention.core.objects import ObjectFacts, ObjectRef
+from s3_retention.core.outcome import Final, Outcome
 from s3_retention.core.policy import RetentionPolicy, parse_policy
 from s3_retention.core.redrive import Selection
 from s3_retention.core.ticks import Tick
@@ -35,7 +36,7 @@ from s3_retention.store import store_probes
 from s3_retention.store.store_probes import ProbedStore
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from mypy_boto3_s3 import S3Client
 
@@ -115,6 +116,8 @@ class Pages:
 
     given: Sequence[Sequence[ObjectFacts]]
     error: Exception | None = None
+    bodies: Mapping[str, bytes] = field(default_factory=dict)
+    tags: Mapping[str, dict[str, str]] = field(default_factory=dict)
 
     def pages(self) -> Iterator[list[ObjectFacts]]:
         for page in self.given:
@@ -124,6 +127,12 @@ class Pages:
 
     def read_clock(self) -> None:
         """Tell no time."""
+
+    def read_body(self, ref: ObjectRef, *, max_bytes: int) -> bytes | Outcome:
+        return self.bodies[ref.key][:max_bytes] if ref.key in self.bodies else Outcome(Final.ALREADY_ABSENT)
+
+    def read_tags(self, ref: ObjectRef) -> dict[str, str] | Outcome:
+        return self.tags.get(ref.key, {})
 
 
 class Timeless(S3Listing):

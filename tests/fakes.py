@@ -41,6 +41,8 @@ class FakeClient:
     delete_object: Call = field(default_factory=lambda: _unexpected("delete_object"))
     get_object_retention: Call = field(default_factory=lambda: _unexpected("get_object_retention"))
     get_object_legal_hold: Call = field(default_factory=lambda: _unexpected("get_object_legal_hold"))
+    get_object: Call = field(default_factory=lambda: _unexpected("get_object"))
+    get_object_tagging: Call = field(default_factory=lambda: _unexpected("get_object_tagging"))
     list_multipart_uploads: Call = field(default_factory=lambda: _unexpected("list_multipart_uploads"))
     abort_multipart_upload: Call = field(default_factory=lambda: _unexpected("abort_multipart_upload"))
     list_object_versions: Call = field(default_factory=lambda: _unexpected("list_object_versions"))
@@ -73,6 +75,8 @@ def faulty_gateway(real: S3Gateway, **calls: Call) -> S3Gateway:
         "get_bucket_versioning",
         "get_object_retention",
         "get_object_legal_hold",
+        "get_object",
+        "get_object_tagging",
         "list_multipart_uploads",
         "abort_multipart_upload",
     )

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import itertools
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote_plus
+
+from botocore.response import StreamingBody
 
 from s3_retention.s3.keys import xml_can_carry
 from tests.fakes import FakeClient, refusal
@@ -31,6 +34,7 @@ class Version:
     version_id: str
     body: bytes | None
     is_held: bool = False
+    tags: list[dict[str, str]] = field(default_factory=list)
 
     @property
     def etag(self) -> str:
@@ -68,7 +72,8 @@ class MemoryStore:
     def client(self) -> S3Client:
         """The fake client with this store behind it."""
         names = ("list_objects_v2", "head_object", "head_bucket", "delete_objects", "delete_object")
-        calls = {name: getattr(self, name) for name in (*names, "list_object_versions")}
+        more = ("list_object_versions", "get_object", "get_object_tagging")
+        calls = {name: getattr(self, name) for name in (*names, *more)}
         return cast("S3Client", FakeClient(**calls))
 
     def create_bucket(self, *, Bucket: str, **_: Any) -> None:
@@ -84,6 +89,24 @@ class MemoryStore:
         version = Version(self._version_id(bucket), Body)
         bucket.add(Key, version)
         return {"VersionId": version.version_id, "ETag": version.etag}
+
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:
+        found = self._bucket(Bucket).current(Key)
+        if found is None:
+            raise refusal("NoSuchKey", 404)
+        body = found.body or b""
+        return _answer(ContentLength=len(body), Body=StreamingBody(io.BytesIO(body), len(body)))
+
+    def put_object_tagging(self, *, Bucket: str, Key: str, Tagging: dict[str, list[dict[str, str]]]) -> None:
+        found = self._bucket(Bucket).current(Key)
+        assert found is not None
+        found.tags = Tagging["TagSet"]
+
+    def get_object_tagging(self, *, Bucket: str, Key: str) -> dict[str, Any]:
+        found = self._bucket(Bucket).current(Key)
+        if found is None:
+            raise refusal("NoSuchKey", 404)
+        return _answer(TagSet=list(found.tags))
 
     def put_object_legal_hold(
         self, *, Bucket: str, Key: str, VersionId: str, LegalHold: dict[str, str]

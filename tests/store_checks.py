@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from s3_retention.core.condition import Guard
-from s3_retention.core.outcome import FailureClass
+from s3_retention.core.objects import ObjectRef
+from s3_retention.core.outcome import FailureClass, Outcome
 from s3_retention.errors import ListingError
 from s3_retention.s3.gateway import MAX_CHUNK, S3Gateway
 from tests.factories import NO_WAIT, facts
@@ -285,6 +286,19 @@ def too_long(store: Store) -> str:
     return _life(store, "/".join(["x" * 204] * 4 + ["x" * 205]))
 
 
+def body(store: Store) -> str:
+    content = bytes(range(256)) * 40
+    store.put("a", body=content)
+    found = store.gateway.read_body(ObjectRef(store.bucket, "a"), max_bytes=len(content))
+    too_small = store.gateway.read_body(ObjectRef(store.bucket, "a"), max_bytes=len(content) - 1)
+    assert isinstance(too_small, Outcome)
+    return "its bytes, and their number" if found == content else repr(found)
+
+
+def body_absent(store: Store) -> str:
+    return said(lambda: store.client.get_object(Bucket=store.bucket, Key="a"))
+
+
 def _kinds(store: Store) -> str:
     return ", ".join(sorted(kind for kind, _, _ in store.versions()))
 
@@ -425,6 +439,7 @@ CHECKS: dict[str, Callable[[Store], str]] = {
             *(pages, deleted_under, order, start_after, empty),
             *(plain_keys, two_forms, line_feed, control, slashes, leading_slash, trailing_slash),
             *(backslash, segment, longest, too_long),
+            *(body, body_absent),
             *(marker, second_marker, one_version, held_version, suspended),
             *(version_pages, version_border, version_keys, version_after, marker_head),
         )

@@ -81,6 +81,9 @@ PROMISES: tuple[Promise, ...] = (
     Promise("segment", "a segment of 256 bytes", KEPT, _NAMES),
     Promise("longest", "a key of 1,024 bytes", KEPT, _NAMES),
     Promise("too_long", "a key of 1,025 bytes", "refused: 400 KeyTooLongError", _NAMES),
+    # What no listing tells
+    Promise("body", "GET of an object", "its bytes, and their number", f"{_API}API_GetObject.html"),
+    Promise("body_absent", "GET of an absent key", "404 NoSuchKey", f"{_API}API_GetObject.html"),
     # Versions
     Promise(
         "marker",

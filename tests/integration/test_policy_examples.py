@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,9 +13,10 @@ import pytest
 
 from s3_retention.core.holder import Holder
 from s3_retention.core.policy_keep import Keep
-from s3_retention.core.verdict import Decider, Verdict
+from s3_retention.core.verdict import Verdict
 from s3_retention.policy_files import load_policy
 from s3_retention.steps import simulate
+from s3_retention.steps.judge import judged_pages
 from tests.factories import Pages, facts
 
 if TYPE_CHECKING:
@@ -28,12 +30,16 @@ WRITTEN = ON - timedelta(days=1)
 
 
 class Example(NamedTuple):
-    """A policy, and the decision that the page promises for each key; and its size or class, where it names one."""
+    """A policy, and the decision that the page promises for each key; and its size or class, where it names one.
+
+    ``pointer`` is what its pointer says, where it has one.
+    """
 
     name: str
     policy: str
     decisions: dict[str, str]
     middles: dict[str, str]
+    pointer: str
 
     def object_of(self, key: str, bucket: str) -> ObjectFacts:
         """The object of a line. A number in the middle is its size, anything else its storage class."""
@@ -45,15 +51,18 @@ class Example(NamedTuple):
 
 def examples() -> list[Example]:
     found = re.findall(
-        r"^```yaml\n(.*?)^```\n\n```text\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE
+        r"^```yaml\n(.*?)^```\n\n(?:[^\n]+:\n\n```json\n(.*?)^```\n\n)?```text\n(.*?)^```",
+        PAGE.read_text("utf-8"),
+        re.DOTALL | re.MULTILINE,
     )
     made = []
-    for policy, listed in found:
+    for policy, pointer, listed in found:
         name = re.match(r"name: (\w+)\n", policy)
         assert name is not None
         lines = [line.split() for line in listed.splitlines()]
         decisions = {key: reason for key, *_, reason in lines}
-        made.append(Example(name[1], policy, decisions, {line[0]: line[1] for line in lines if line[2:]}))
+        middles = {line[0]: line[1] for line in lines if line[2:]}
+        made.append(Example(name[1], policy, decisions, middles, pointer))
     return made
 
 
@@ -66,17 +75,18 @@ def test_an_example_decides_what_the_page_says(world: World, tmp_path: Path, exa
     policy = load_policy(tmp_path, example.name, min_retention=timedelta(days=1))
     objects = [example.object_of(key, policy.source.bucket) for key in example.decisions]
     world.set_clock(f"timestamptz '{ON.isoformat()}'")
-    simulate.run(world.conn, Pages([objects]), policy, Holder("d", "r", "plan_commands"))
+    bodies = {one.key: example.pointer.encode() for one in policy.pointers or ()}
+    source = Pages([objects], bodies=bodies)
+    simulate.run(world.conn, source, policy, Holder("d", "r", "plan_commands"))
     rows = world.conn.execute("SELECT key, reason FROM plan_decisions").fetchall()
     decided = {row["key"]: row["reason"] for row in rows}
-    decider = Decider(policy)
-    for one in objects:
-        at_once = decider.candidate(one, now=ON)
-        if isinstance(at_once, Verdict):
-            decided[one.ref.key] = at_once.reasons[0]
+    at_once = chain.from_iterable(judged_pages(world.conn, source, policy, ON))
+    verdicts = zip(objects, at_once, strict=True)
+    decided |= {one.ref.key: said.reasons[0] for one, said in verdicts if isinstance(said, Verdict)}
     assert decided == example.decisions
 
 
-def test_every_keep_rule_has_an_example() -> None:
+def test_every_rule_that_keeps_has_an_example() -> None:
     reasons = {reason for example in EXAMPLES for reason in example.decisions.values()}
+    assert "kept_pointer" in reasons
     assert reasons >= {f"kept_{rule.removesuffix('_if')}" for rule in Keep.model_fields.keys() - {"group_by"}}

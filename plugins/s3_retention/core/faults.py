@@ -24,6 +24,7 @@ _MESSAGES = {
     "float_type": "must be a number, without quotes",
     "string_too_short": "is empty; fill it in or remove it",
     "too_short": "is empty; fill it in or remove it",
+    "too_long": "is too long; leave some of it out",
     "timezone_aware": "has no zone; write for example 2026-01-01T00:00:00Z",
     "model_type": "must be a mapping of fields",
     "invalid_key": "the name of a field must be a text; put it in quotes or remove it",
@@ -60,7 +61,8 @@ def _translate(detail: ErrorDetails, fields: Mapping[Path, Sequence[str]]) -> It
     if kind == "value_error":
         return [Fault(path, str(cause))]
     if kind == "extra_forbidden":
-        close = get_close_matches(str(path[-1]), fields.get(path[:-1], ()), n=1)
+        section = tuple(part for part in path[:-1] if isinstance(part, str))
+        close = get_close_matches(str(path[-1]), fields.get(section, ()), n=1)
         hint = f"did you mean '{close[0]}'?" if close else "remove it"
         return [Fault(path, f"unknown field; {hint}")]
     default = detail["msg"].replace("Input should be", "must be")

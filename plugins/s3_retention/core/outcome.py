@@ -53,7 +53,12 @@ STILL_EXPIRED = "CredentialsStillExpired"
 DATABASE_UNAVAILABLE = "DatabaseUnavailable"
 """Our own code: the database of the rows is away or too slow. No request was made."""
 
-_PASSES_AT_NEXT_TRY = frozenset({"ExpiredToken", "TokenRefreshRequired", STILL_EXPIRED, DATABASE_UNAVAILABLE})
+POINTER_UNAVAILABLE = "PointerUnavailable"
+"""Our own code: the store did not give a pointer of the policy, for now."""
+
+_PASSES_AT_NEXT_TRY = frozenset(
+    {"ExpiredToken", "TokenRefreshRequired", STILL_EXPIRED, DATABASE_UNAVAILABLE, POINTER_UNAVAILABLE}
+)
 
 _CODES: dict[str, FailureClass | Final] = {
     # https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html unless another source is named

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
@@ -16,6 +15,7 @@ from s3_retention.core import policy_rules as rules
 from s3_retention.core.durations import Duration
 from s3_retention.core.faults import FaultsError, Path, faults_of, format_faults
 from s3_retention.core.policy_batch import Batch
+from s3_retention.core.policy_hash import hash_rules
 from s3_retention.core.policy_keep import Keep
 from s3_retention.core.policy_parts import (
     Age,
@@ -26,6 +26,7 @@ from s3_retention.core.policy_parts import (
     Versions,
     Window,
 )
+from s3_retention.core.policy_pointers import Pointer
 from s3_retention.core.policy_rows import RowKey, Rows
 from s3_retention.core.policy_source import Source
 from s3_retention.core.policy_tenant import Tenant
@@ -46,6 +47,7 @@ __all__ = [
     "Keep",
     "Limits",
     "Mode",
+    "Pointer",
     "RetentionPolicy",
     "Select",
     "Source",
@@ -58,20 +60,8 @@ __all__ = [
 ]
 
 DAG_PREFIX = "s3_retention_cleanup__"
-# What may not change without a new version: it decides which objects go, and when.
-_RULE_FIELDS = frozenset(
-    {
-        "source",
-        "select",
-        "versions",
-        "age",
-        "keep",
-        "keep_newest_noncurrent",
-        "bypass_governance",
-        "tenant",
-        "timezone",
-    }
-)
+MAX_POINTERS = 100
+"""Each is read for every 1,000 objects that go."""
 
 
 class RetentionPolicy(StrictModel):
@@ -83,7 +73,7 @@ class RetentionPolicy(StrictModel):
     )
     version: Annotated[str, Field(strict=True), AfterValidator(rules.check_version)] = Field(
         description="Part of every operation id; raise it when source, select, versions, age, keep, "
-        "keep_newest_noncurrent, bypass_governance, tenant or timezone change.",
+        "pointers, keep_newest_noncurrent, bypass_governance, tenant or timezone change.",
         json_schema_extra={"pattern": "^[A-Za-z0-9._-]{1,64}$"},
     )
     mode: Mode = Field(Mode.SIMULATE, description="simulate shows what would go; enforce deletes it.")
@@ -112,6 +102,12 @@ class RetentionPolicy(StrictModel):
     )
     age: Age
     keep: Keep | None = None
+    pointers: tuple[Pointer, ...] | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_POINTERS,
+        description="Objects, such as manifests, that name others: what they name stays, and so do they.",
+    )
     tenant: Tenant | None = None
     keep_newest_noncurrent: Whole | None = Field(
         None,
@@ -145,28 +141,8 @@ class RetentionPolicy(StrictModel):
 
     @property
     def rules_hash(self) -> str:
-        """Return the SHA-256, in hex, of the canonical JSON of what decides which objects go, and when.
-
-        Equal rules give equal hashes however they are written (``30d``, ``P30D``). Absent values are left
-        out, so that an optional field of a later release does not change the hash of a file without it.
-        """
-        values = self.model_dump(mode="json", by_alias=True, include=set(_RULE_FIELDS), exclude_none=True)
-        if self.versions is Versions.CURRENT:
-            del values["versions"]
-        if not self.bypass_governance:
-            del values["bypass_governance"]
-        if not self.age.whole_groups:
-            del values["age"]["whole_groups"]
-        # By whom a simulation looks decides nothing.
-        values["source"].pop("simulate_aws_conn_id", None)
-        # Nor do limits of what is asked of the database, and of what it may say.
-        for name in ("statement_timeout", "max_absent_share"):
-            values["source"].get("rows", {}).pop(name, None)
-        if self.tenant is not None:
-            # Nor does who comes first.
-            del values["tenant"]["weights"]
-        canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
-        return sha256(canonical.encode()).hexdigest()
+        """Return the SHA-256, in hex, of what decides which objects go, and when."""
+        return hash_rules(self)
 
     @property
     def dag_id(self) -> str:
@@ -194,6 +170,7 @@ _FIELDS: dict[Path, tuple[str, ...]] = {(): _field_names(RetentionPolicy)} | {
     (name,): _field_names(model) for name, model in _SECTIONS.items()
 }
 _FIELDS |= {("source", "rows"): _field_names(Rows), ("source", "rows", "key"): _field_names(RowKey)}
+_FIELDS |= {("pointers",): _field_names(Pointer)}
 
 
 def parse_policy(

@@ -71,6 +71,13 @@ def _tenant_of_column(policy: RetentionPolicy) -> Iterator[Fault]:
         yield Fault(("tenant", "column"), "is only for source.type: postgres_rows; write group")
 
 
+def _pointers_of_rows(policy: RetentionPolicy) -> Iterator[Fault]:
+    if policy.pointers and policy.source.rows is not None:
+        yield Fault(
+            ("pointers",), "does not go with postgres_rows; write source.rows.references, or remove it"
+        )
+
+
 SOURCE_RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]], ...] = (
     (frozenset({"source", "age"}), _age_of_rows),
     (frozenset({"source", "keep"}), _keep_of_rows),
@@ -78,4 +85,5 @@ SOURCE_RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[F
     (frozenset({"source", "versions"}), _versions_of_rows),
     (frozenset({"source", "mode"}), _detach_of_rows),
     (frozenset({"source", "tenant"}), _tenant_of_column),
+    (frozenset({"source", "pointers"}), _pointers_of_rows),
 )

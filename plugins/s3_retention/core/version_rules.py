@@ -42,8 +42,16 @@ def _bypass_of_none(policy: RetentionPolicy) -> Iterator[Fault]:
         )
 
 
+def _pointers_of_versions(policy: RetentionPolicy) -> Iterator[Fault]:
+    if policy.pointers and policy.versions != "current":
+        yield Fault(
+            ("pointers",), "does not go with versions: noncurrent or all: a name is no version; remove it"
+        )
+
+
 VERSION_RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]], ...] = (
     (frozenset({"versions", "keep_newest_noncurrent"}), _noncurrent_of_none),
     (frozenset({"versions", "keep"}), _keeps_versions_by_latest),
     (frozenset({"versions", "bypass_governance"}), _bypass_of_none),
+    (frozenset({"versions", "pointers"}), _pointers_of_versions),
 )

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from s3_retention.core.objects import ObjectFacts, ObjectRef
-from s3_retention.core.outcome import STOPS_BATCH, FailureClass, Final, Outcome
-from s3_retention.core.storage_classes import told_class
+from s3_retention.core.outcome import FailureClass, Outcome
 from s3_retention.errors import ListingError
 from s3_retention.s3.answers import (
     STORE_ERRORS,
@@ -18,13 +16,14 @@ from s3_retention.s3.answers import (
     may_pass,
     no_end_told,
     outcome_of_error,
-    request_id_of,
 )
 from s3_retention.s3.deletes import BY_ETAG, NEVER, NOT_SENT, delete_alone, delete_together
-from s3_retention.s3.keys import NOT_SENDABLE, is_sendable, refuse_unsent, xml_can_carry
+from s3_retention.s3.keys import refuse_unsent, xml_can_carry
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.s3.locks import settle_locks
+from s3_retention.s3.looks import look
 from s3_retention.s3.parsing import quicken, refuse_other_answers
+from s3_retention.s3.reads import read_body, read_tags
 from s3_retention.s3.recheck import outcome_by_look, recheck
 from s3_retention.s3.request_body import write_quickly
 from s3_retention.s3.version_listing import ask_versioning, list_histories, look_at_marker
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from s3_retention.core.condition import Guard
-    from s3_retention.core.objects import ListedVersion, Versioning
+    from s3_retention.core.objects import ListedVersion, ObjectFacts, ObjectRef, Versioning
 
 MAX_CHUNK = 1000
 """Keys of one DeleteObjects request (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html)."""
@@ -63,7 +62,7 @@ class S3Gateway:
 
     def read_clock(self, bucket: str) -> datetime | None:
         """Read the clock of the store, in whole seconds, from an answer about the bucket; None if it tells none."""
-        answer = self.limits.retrying(may_pass)(self._head_bucket, bucket)
+        answer = self.limits.retrying(may_pass)(self.head_bucket, bucket)
         # Where it is refused, the listing that follows says what is wrong with the store.
         return None if isinstance(answer, Outcome) else clock_of(answer)
 
@@ -77,7 +76,7 @@ class S3Gateway:
             arguments: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix, "EncodingType": "url"}
             if token is not None:
                 arguments["ContinuationToken"] = token
-            answer = self.limits.retrying(may_pass)(self._list_page, arguments)
+            answer = self.limits.retrying(may_pass)(self.ask_page, arguments)
             if isinstance(answer, Outcome):
                 raise broken_off(f"listing s3://{bucket}/{prefix} broke off with", answer)
             yield [facts_of_listed(bucket, prefix, entry, answer) for entry in answer.get("Contents", [])]
@@ -96,7 +95,7 @@ class S3Gateway:
         """
         arguments: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix, "EncodingType": "url"}
         arguments |= {"StartAfter": start_after} if token is None else {"ContinuationToken": token}
-        answer = self.limits.retrying(may_pass)(self._list_page, arguments)
+        answer = self.limits.retrying(may_pass)(self.ask_page, arguments)
         if isinstance(answer, Outcome):
             return answer
         found = [facts_of_listed(bucket, prefix, entry, answer) for entry in answer.get("Contents", [])]
@@ -120,7 +119,8 @@ class S3Gateway:
         except STORE_ERRORS:
             return None
 
-    def _list_page(self, arguments: dict[str, Any]) -> dict[str, Any] | Outcome:
+    def ask_page(self, arguments: dict[str, Any]) -> dict[str, Any] | Outcome:
+        """Ask for one page of a listing, once: its answer as boto3 gives it, or why it did not come."""
         try:
             answer = dict(self.client.list_objects_v2(**arguments))
         except STORE_ERRORS as error:
@@ -133,28 +133,15 @@ class S3Gateway:
 
         HEAD has whole seconds, so ``last_modified_at`` is cut to them.
         """
-        if not is_sendable(ref.key):
-            return NOT_SENDABLE
-        arguments: dict[str, Any] = {"Bucket": ref.bucket, "Key": ref.key}
-        if ref.version_id is not None:
-            arguments["VersionId"] = ref.version_id
-        try:
-            answer = self.client.head_object(**arguments)
-        except STORE_ERRORS as error:
-            fault = outcome_of_error(error, whole_request=False)
-            if fault.code in ("404", "NoSuchKey", "NoSuchVersion"):
-                return self._absent_or_no_bucket(ref.bucket, fault)
-            if fault.code in ("400", "403"):
-                why = self._why_refused(ref.bucket, fault)
-                # The store takes requests, but not this one: as of an object that needs its customer's key (SSE-C).
-                return replace(why, kind=FailureClass.MALFORMED) if why.code == "400" else why
-            return fault
-        etag, size, modified_at = answer.get("ETag"), answer.get("ContentLength"), answer.get("LastModified")
-        if etag is None or size is None or modified_at is None:
-            # Python takes the end of a connection for the end of the headers: this answer may have broken off.
-            missing = next(name for name in ("ContentLength", "LastModified", "ETag") if name not in answer)
-            return Outcome(FailureClass.UNKNOWN, code=f"No{missing}", request_id=request_id_of(dict(answer)))
-        return ObjectFacts(ref, etag, size, modified_at.replace(microsecond=0), told_class(answer))
+        return look(self, ref)
+
+    def read_body(self, ref: ObjectRef, *, max_bytes: int) -> bytes | Outcome:
+        """Read a small object whole, or why that cannot be had. Needs ``s3:GetObject``."""
+        return read_body(self.client, ref, max_bytes=max_bytes)
+
+    def read_tags(self, ref: ObjectRef) -> dict[str, str] | Outcome:
+        """Read the tags of an object, or why that cannot be had. Needs ``s3:GetObjectTagging``."""
+        return read_tags(self.client, ref)
 
     def delete_chunk(
         self, targets: Sequence[ObjectFacts], *, guard: Guard = BY_ETAG, ending: Event = NEVER
@@ -229,18 +216,8 @@ class S3Gateway:
         is_marker = planned.etag is None and planned.ref.version_id is not None
         return look_at_marker(self, planned) if is_marker else self.look(planned.ref)
 
-    def _why_refused(self, bucket: str, fault: Outcome) -> Outcome:
-        # A HEAD has no body, so a refused signature, an expired token and a denied key look alike: an answer with
-        # a body tells a fault of the identity or the clock, which no object is to blame for.
-        why = self._list_page({"Bucket": bucket, "MaxKeys": 1})
-        return why if isinstance(why, Outcome) and why.kind in STOPS_BATCH else fault
-
-    def _absent_or_no_bucket(self, bucket: str, fault: Outcome) -> Outcome:
-        # A HEAD has no body: a 404 is also what a missing bucket says, and that is never "already gone".
-        why = self._head_bucket(bucket)
-        return why if isinstance(why, Outcome) else replace(fault, kind=Final.ALREADY_ABSENT)
-
-    def _head_bucket(self, bucket: str) -> dict[str, Any] | Outcome:
+    def head_bucket(self, bucket: str) -> dict[str, Any] | Outcome:
+        """Ask about a bucket; of a missing one, a ``config`` fault."""
         try:
             return dict(self.client.head_bucket(Bucket=bucket))
         except STORE_ERRORS as error:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from s3_retention.core.outcome import Outcome
+from s3_retention.core.pointers import KEPT_POINTER
 from s3_retention.core.policy_parts import Versions
 from s3_retention.core.verdict import Decider, Verdict
+from s3_retention.s3.limits import RetryLimits
+from s3_retention.steps import pointers
 from s3_retention.store import legal_holds, tenant_pauses, watermarks
 
 if TYPE_CHECKING:
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from s3_retention.s3.gateway import S3Gateway
     from s3_retention.store.connection import Connection
     from s3_retention.store.statements import Row
+
+_EXPIRE = "expire"
 
 
 def list_verdicts(
@@ -40,6 +45,8 @@ def list_verdicts(
             detail = "keep: current; what lies beneath is decided by its history"
         else:
             detail = _decide(conn, policy, found, now=now, is_held=held)
+            if policy.pointers and detail.startswith(_EXPIRE):
+                detail = _by_pointers(gateway, policy, ref) or detail
         yield {
             "happened_at": now,
             "event": "verdict",
@@ -70,7 +77,14 @@ def _decide(
         conn, policy=policy.name, tenants=[decided.tenant]
     ):
         return f"keep: tenant_paused ({decided.tenant})"
-    since = f"expire: due since {decided.due_at:%Y-%m-%d %H:%M:%S}"
+    since = f"{_EXPIRE}: due since {decided.due_at:%Y-%m-%d %H:%M:%S}"
     if policy.keep is None:
         return since
     return f"{since}, unless a keep rule spares it in its group {decided.group_key}: {policy.keep}"
+
+
+def _by_pointers(gateway: S3Gateway, policy: RetentionPolicy, ref: ObjectRef) -> str | None:
+    named = pointers.read(gateway, policy, RetryLimits())
+    if isinstance(named, pointers.Unread):
+        return f"keep: nothing is deleted now: {named.why}"
+    return f"keep: {KEPT_POINTER}" if named.keeps(ref.key) else None

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from s3_retention.core.objects import ListedVersion, ObjectFacts, Versioning
+    from s3_retention.core.objects import ListedVersion, ObjectFacts, ObjectRef, Versioning
+    from s3_retention.core.outcome import Outcome
 
 
 class CandidateSource(Protocol):
@@ -33,7 +34,18 @@ class VersionSource(CandidateSource, Protocol):
         """Ask whether the objects have versions; raise ``StoreError`` where the store does not say."""
 
 
-class Lister(Protocol):
+@runtime_checkable
+class Reader(Protocol):
+    """What reads in the store of a source what no listing tells: a source, or the store itself."""
+
+    def read_body(self, ref: ObjectRef, *, max_bytes: int) -> bytes | Outcome:
+        """Read a small object whole."""
+
+    def read_tags(self, ref: ObjectRef) -> dict[str, str] | Outcome:
+        """Read the tags of an object."""
+
+
+class Lister(Reader, Protocol):
     """What a listing needs of a store."""
 
     def list_pages(self, bucket: str, prefix: str) -> Iterator[list[ObjectFacts]]:
@@ -72,3 +84,11 @@ class S3Listing:
     def ask_versioning(self) -> Versioning:
         """Ask whether the bucket has versions; raise ``ListingError`` where the store does not say."""
         return self.lister.ask_versioning(self.bucket)
+
+    def read_body(self, ref: ObjectRef, *, max_bytes: int) -> bytes | Outcome:
+        """Read a small object whole."""
+        return self.lister.read_body(ref, max_bytes=max_bytes)
+
+    def read_tags(self, ref: ObjectRef) -> dict[str, str] | Outcome:
+        """Read the tags of an object."""
+        return self.lister.read_tags(ref)

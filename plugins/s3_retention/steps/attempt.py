@@ -11,7 +11,7 @@ from s3_retention.core.condition import EtagCondition, Guard
 from s3_retention.core.outcome import Final, kept
 from s3_retention.core.policy_batch import Recheck
 from s3_retention.core.versions import OVER_KEPT
-from s3_retention.steps import decide_versions, probe
+from s3_retention.steps import decide_versions, pointers, probe
 from s3_retention.steps.attempt_rows import RowChecks
 from s3_retention.steps.decide_again import Delivery, decide_again, unless_gone
 from s3_retention.steps.retry import Attempted, Decide, delete_with_retries
@@ -51,10 +51,11 @@ def run(
     """Decide again what must be, and delete the rest; where ``condition`` is None, the store is probed first.
 
     ``found_out`` is told what that found as soon as it has: other deliveries need not wait for this one. Of a policy of
-    ``rows``, these are checked before, and deleted after it.
+    ``rows``, these are checked before, and deleted after it; the pointers of any other are read before it.
     """
     if rows is None:
-        return _attempt(gateway, policy, delivery, limits, condition, found_out)
+        check = partial(pointers.check, gateway, policy, limits) if policy.pointers else None
+        return _attempt(gateway, policy, delivery, limits, condition, found_out, check)
     checks = RowChecks(rows, policy, delivery)
     came = _attempt(gateway, policy, delivery, limits, condition, found_out, checks.check)
     attempted, settled = checks.finish(came.attempted)
@@ -68,10 +69,10 @@ def _attempt(
     limits: RetryLimits,
     condition: EtagCondition | None,
     found_out: Callable[[EtagCondition], object],
-    check_rows: Decide | None = None,
+    check: Decide | None = None,
 ) -> Attempt:
-    by_rows = check_rows(delivery.commands) if check_rows is not None else {}
-    decided = decide_again(gateway, policy, delivery, limits, by_rows)
+    checked = check(delivery.commands) if check is not None else {}
+    decided = decide_again(gateway, policy, delivery, limits, checked)
     named = _undecided(delivery.commands, decided)
     versions = decide_versions.run(gateway, policy, named, delivery.now, limits)
     decided |= versions.outcomes
@@ -97,12 +98,12 @@ def _attempt(
         bypasses_governance=policy.bypass_governance,
     )
     names_versions = any(command.ref.version_id is not None for command in rest)
-    anew = check_rows and partial(_check_again, check_rows, gateway, limits)
+    anew = check and partial(_check_again, check, gateway, limits)
     if names_versions:
         anew = partial(decide_versions.run_alone, gateway, policy, now=delivery.now, limits=limits)
     first = _undecided(rest, versions.beneath)
-    # A redrive has looked at each object since its rows were checked.
-    is_checked = check_rows is None or not delivery.is_redrive
+    # A redrive has looked at each object since they were checked.
+    is_checked = check is None or not delivery.is_redrive
     done = delete_with_retries(gateway, first, guard, limits, decide=anew, is_decided=is_checked)
     attempted += done.attempted
     num_failed += done.num_failed_by_class
@@ -119,13 +120,13 @@ def _attempt(
 
 
 def _check_again(
-    check_rows: Decide, gateway: S3Gateway, limits: RetryLimits, commands: Sequence[DeleteCommand]
+    check: Decide, gateway: S3Gateway, limits: RetryLimits, commands: Sequence[DeleteCommand]
 ) -> dict[bytes, Outcome]:
-    """Check the rows of what was sent already, and was not answered: its object may be gone."""
+    """Check anew what was sent already, and was not answered: its object may be gone."""
     by_id = {command.command_id: command for command in commands}
     return {
         command_id: unless_gone(gateway, by_id[command_id], outcome, limits)
-        for command_id, outcome in check_rows(commands).items()
+        for command_id, outcome in check(commands).items()
     }
 
 

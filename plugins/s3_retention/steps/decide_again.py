@@ -68,15 +68,15 @@ def decide_again(
     policy: RetentionPolicy,
     delivery: Delivery,
     limits: RetryLimits,
-    by_rows: Mapping[bytes, Outcome],
+    checked: Mapping[bytes, Outcome],
 ) -> dict[bytes, Outcome]:
     """Give the outcome of every command that must not be deleted now, by command id.
 
     - Under a legal hold, or of a paused tenant: ``kept``, and the next interval sees it again.
     - Planned under another version of the policy: ``kept``, and the next interval decides by today's rules.
     - A keeper of its group is gone: ``kept``, since the group may have shrunk. The store would not say: it fails.
-    - Its rows say so, in ``by_rows``, unless an earlier try has deleted it; what the plan could not see is looked at
-      anew.
+    - Its rows or the policy's pointers say so, in ``checked``, unless an earlier try has deleted it.
+    - It is of rows, and the plan could not see it: looked at anew.
     - Redriven: looked at anew, and ``kept``, ``changed`` or ``already_absent`` where that is so.
 
     Where the store or the identity is at fault it is not asked 1,000 times: the rest of the delivery fails alike. One
@@ -88,8 +88,8 @@ def decide_again(
     faults = Faults()
     for command in delivery.commands:
         spared = delivery.spared(command, policy)
-        if spared is None and command.command_id in by_rows:
-            spared = by_rows[command.command_id]
+        if spared is None and command.command_id in checked:
+            spared = checked[command.command_id]
             if delivery.is_again:
                 spared = unless_gone(gateway, command, spared, limits)
         if spared is not None:
@@ -114,12 +114,12 @@ def decide_again(
     return decided
 
 
-def unless_gone(gateway: S3Gateway, command: DeleteCommand, by_rows: Outcome, limits: RetryLimits) -> Outcome:
-    """Where an earlier try may have deleted what a row needs by now, look: what is lost must not seem to be kept."""
-    if command.facts.etag is None or not by_rows.is_final:
-        return by_rows  # nothing that a plan has seen, or nothing that is known
+def unless_gone(gateway: S3Gateway, command: DeleteCommand, checked: Outcome, limits: RetryLimits) -> Outcome:
+    """Where an earlier try may have deleted what must stay by now, look: what is lost must not seem to be kept."""
+    if command.facts.etag is None or not checked.is_final:
+        return checked  # nothing that a plan has seen, or nothing that is known
     found = look_with_retries(gateway, command.ref, limits)
-    return found if isinstance(found, Outcome) and found.is_final else by_rows
+    return found if isinstance(found, Outcome) and found.is_final else checked
 
 
 def _check_keepers(gateway: S3Gateway, keepers: Sequence[ObjectRef], limits: RetryLimits) -> Outcome | None:

@@ -12,6 +12,7 @@ from s3_retention.errors import PlanRefusedError
 from s3_retention.sources.read_ahead import read_ahead
 from s3_retention.sources.row_source import RowSource
 from s3_retention.sources.s3_listing import VersionSource
+from s3_retention.steps import pointers
 from s3_retention.steps.judge_rows import judged_orphans
 from s3_retention.store import plan_keeps, plan_kept_keys
 from s3_retention.store.connection import transaction
@@ -35,22 +36,14 @@ def judged_pages(
 
     Of a source of rows, every object that an orphaned row names. Where a keep rule goes with named versions, the
     objects that it ranks are taken down besides.
-    Raises ``StoreError`` when the source is not complete, ``PlanRefusedError`` when it has no versions to name.
+    Raises ``StoreError`` when the source is not complete, ``PlanRefusedError`` when it has no versions to name, or a
+    pointer of the policy cannot be read, or names nothing that is there.
     """
     if isinstance(source, RowSource):
         yield from judged_orphans(conn, source, policy, now)
         return
     if policy.versions is Versions.CURRENT:
-        decider = Decider(policy)
-        candidate, has_groups = decider.candidate, bool(policy.age.whole_groups)
-        if has_groups:
-            with transaction(conn):
-                plan_keeps.begin(conn)
-        for page in read_ahead(source.pages()):
-            judged = [candidate(facts, now=now) for facts in page]
-            if has_groups:
-                _hold_groups(conn, decider, page, judged)
-            yield judged
+        yield from _judged_currents(conn, source, policy, now)
         return
     versioned = _versioned(source, policy)
     of_versions = VersionDecider(policy)
@@ -63,6 +56,26 @@ def judged_pages(
             with transaction(conn):
                 plan_kept_keys.copy(conn, [one for one in currents if one is not None])
         yield [judged for history in histories for judged in of_versions.decide(history, now=now)]
+
+
+def _judged_currents(
+    conn: Connection, source: CandidateSource, policy: RetentionPolicy, now: datetime
+) -> Iterator[list[Candidate | Verdict]]:
+    decider = Decider(policy)
+    candidate, has_groups = decider.candidate, bool(policy.age.whole_groups)
+    if has_groups:
+        with transaction(conn):
+            plan_keeps.begin(conn)
+    spared = pointers.read_for_plan(source, policy)
+    for page in read_ahead(source.pages()):
+        judged = [candidate(facts, now=now) for facts in page]
+        if spared is not None:
+            judged = spared.judge(page, judged)
+        if has_groups:
+            _hold_groups(conn, decider, page, judged)
+        yield judged
+    if spared is not None:
+        spared.refuse_strays()
 
 
 def _hold_groups(
