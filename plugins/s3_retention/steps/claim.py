@@ -44,8 +44,8 @@ def use_policy_version(conn: Connection, policy: RetentionPolicy) -> None:
     )
     if first != policy.rules_hash:
         raise PolicyChangedError(
-            f"policy {policy.name}: source, select, versions, age, keep, keep_newest_noncurrent, bypass_governance "
-            f"or timezone changed, and `version` is still "
+            f"policy {policy.name}: source, select, versions, age, keep, pointers, keep_newest_noncurrent, "
+            f"bypass_governance, tenant or timezone changed, and `version` is still "
             f"{policy.version!r}: give it a new version, so that every delete can be traced to its rules"
         )
 
