@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from s3_retention.core.objects import ObjectFacts
 
+TAGS = {"class": "temp + old", "empty": ""}
+
 
 @dataclass(frozen=True)
 class Store:
@@ -299,6 +301,30 @@ def body_absent(store: Store) -> str:
     return said(lambda: store.client.get_object(Bucket=store.bucket, Key="a"))
 
 
+def _tags(store: Store, key: str) -> str:
+    found = store.gateway.read_tags(ObjectRef(store.bucket, key))
+    if found == TAGS:
+        return "both"
+    return "none" if found == {} else repr(found)
+
+
+def tags(store: Store) -> str:
+    store.put("a", "b")
+    pairs = [{"Key": name, "Value": value} for name, value in TAGS.items()]
+    store.admin.put_object_tagging(Bucket=store.bucket, Key="a", Tagging={"TagSet": pairs})
+    return f"{_tags(store, 'a')}, {_tags(store, 'b')}"
+
+
+def tags_absent(store: Store) -> str:
+    return said(lambda: store.client.get_object_tagging(Bucket=store.bucket, Key="a"))
+
+
+def tags_overwritten(store: Store) -> str:
+    tags(store)
+    store.put("a", body=b"new")
+    return _tags(store, "a")
+
+
 def _kinds(store: Store) -> str:
     return ", ".join(sorted(kind for kind, _, _ in store.versions()))
 
@@ -439,7 +465,7 @@ CHECKS: dict[str, Callable[[Store], str]] = {
             *(pages, deleted_under, order, start_after, empty),
             *(plain_keys, two_forms, line_feed, control, slashes, leading_slash, trailing_slash),
             *(backslash, segment, longest, too_long),
-            *(body, body_absent),
+            *(body, body_absent, tags, tags_absent, tags_overwritten),
             *(marker, second_marker, one_version, held_version, suspended),
             *(version_pages, version_border, version_keys, version_after, marker_head),
         )

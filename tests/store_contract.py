@@ -84,6 +84,19 @@ PROMISES: tuple[Promise, ...] = (
     # What no listing tells
     Promise("body", "GET of an object", "its bytes, and their number", f"{_API}API_GetObject.html"),
     Promise("body_absent", "GET of an absent key", "404 NoSuchKey", f"{_API}API_GetObject.html"),
+    Promise(
+        "tags",
+        "the tags of an object that has two, one empty, and of one without",
+        "both, none",
+        f"{_API}API_GetObjectTagging.html",
+    ),
+    Promise("tags_absent", "the tags of an absent key", "404 NoSuchKey", f"{_API}API_GetObjectTagging.html"),
+    Promise(
+        "tags_overwritten",
+        "the tags of an object that was written anew without any",
+        "none",
+        f"{_GUIDE}object-tagging.html",
+    ),
     # Versions
     Promise(
         "marker",

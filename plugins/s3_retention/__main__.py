@@ -75,9 +75,16 @@ def _as_row(file: PolicyFile) -> dict[str, object]:
 
 
 def _summary(policy: RetentionPolicy) -> str:
-    since = "last modification" if policy.age.from_ is AgeFrom.LAST_MODIFIED else "the date in the key"
+    since = {
+        AgeFrom.LAST_MODIFIED: "last modification",
+        AgeFrom.KEY_DATE: "the date in the key",
+        AgeFrom.TAG: f"the date in the tag {policy.age.tag}",
+        AgeFrom.DETACHED_AT: "the last row lost its parent",
+    }[policy.age.from_]
     schedule = f"'{policy.schedule}' {policy.timezone}" if policy.schedule is not None else "manual only"
     keep = f", keeps {policy.keep}" if policy.keep is not None else ""
+    if policy.pointers is not None:
+        keep += ", keeps what its pointers name"
     place = f"s3://{policy.source.bucket}/{policy.source.prefix}"
     age = f"{format_duration(policy.age.retain)} after {since}"
     return f"ok, version {policy.version}, {policy.mode.value}, {schedule}, {place}, {age}{keep}"

@@ -303,7 +303,14 @@ def test_a_listing_that_breaks_off_ends_the_audit_and_leaves_no_row(world: World
     assert written(world) == 0
 
 
-class Silent:
+class Untagged:
+    """A store in which nothing has a tag."""
+
+    def read_tags(self, _: ObjectRef) -> dict[str, str]:
+        return {}
+
+
+class Silent(Untagged):
     """A store that will not say anything of an object."""
 
     def look(self, _: ObjectRef) -> Outcome:
@@ -352,7 +359,7 @@ class ManyObjects(Many):
         """Tell no time."""
 
 
-class Here:
+class Here(Untagged):
     """A store in which everything is."""
 
     def look(self, ref: ObjectRef) -> ObjectFacts:
@@ -400,7 +407,7 @@ def test_a_version_that_came_to_be_due_late_is_overdue_by_its_id(versioned: Worl
     assert found.version_id is not None
 
 
-class Rewritten:
+class Rewritten(Untagged):
     """A store in which each object was written again just now."""
 
     def look(self, ref: ObjectRef) -> ObjectFacts:

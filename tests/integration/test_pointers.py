@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,13 +11,15 @@ from botocore.response import StreamingBody
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from s3_retention.core.audit import Kind
 from s3_retention.core.holder import Holder
 from s3_retention.core.objects import ObjectRef
 from s3_retention.core.outcome import Outcome
 from s3_retention.errors import ListingError, PlanRefusedError
 from s3_retention.shell.verdicts import list_verdicts
-from s3_retention.steps import pointers, simulate
-from tests.factories import BY_LAST_MODIFIED, NO_WAIT, Pages, a_policy, facts
+from s3_retention.sources.s3_listing import S3Listing
+from s3_retention.steps import audit, pointers, simulate
+from tests.factories import BY_LAST_MODIFIED, KEEP_LATEST, NO_WAIT, Pages, a_policy, facts
 from tests.fakes import fake_gateway, faulty_gateway, one_after_another, refusal
 
 if TYPE_CHECKING:
@@ -137,6 +140,123 @@ def _deletes_and_dies(real: Any) -> Any:
     return call
 
 
+def test_a_lost_delete_that_cannot_be_looked_at_is_a_failure_and_not_kept(pointed: World) -> None:
+    (batch,) = pointed.planned().batches
+    dying = _deletes_and_dies(pointed.gateway.client.delete_objects)
+    with pytest.raises(KeyboardInterrupt):
+        pointed.through(faulty_gateway(pointed.gateway, delete_objects=dying)).delete(batch)
+    point(pointed, A, B)
+
+    def blind(**arguments: Any) -> Any:
+        if arguments["Key"] == B:
+            raise refusal("403", 403)
+        return pointed.gateway.client.head_object(**arguments)
+
+    pointed.through(faulty_gateway(pointed.gateway, head_object=blind)).delete(batch, try_number=2)
+    pointed.sweep()
+    assert pointed.outcomes() == {C: "already_absent"}
+    assert pointed.waiting() == {B: "permission"}
+
+
+def test_what_was_written_anew_after_a_lost_delete_is_changed_and_not_kept(pointed: World) -> None:
+    (batch,) = pointed.planned().batches
+    dying = _deletes_and_dies(pointed.gateway.client.delete_objects)
+    with pytest.raises(KeyboardInterrupt):
+        pointed.through(faulty_gateway(pointed.gateway, delete_objects=dying)).delete(batch)
+    pointed.put(B, body=b"another")
+    point(pointed, B)
+    pointed.delete(batch, try_number=2)
+    assert pointed.outcomes() == {B: "changed", C: "already_absent"}
+    assert pointed.keys() == {A, B, LATEST}
+
+
+def test_what_is_named_while_keepers_are_looked_at_is_kept(world: World) -> None:
+    old, new = ([f"exports/2020-0{month}/{name}.json" for name in "abc"] for month in (1, 2))
+    world.put(*old, *new)
+    point(world, new[0])
+    world = world.under(keep=KEEP_LATEST, pointers=[{"key": LATEST}])
+    (batch,) = world.planned().batches
+    real = world.gateway.client.head_object
+
+    def look(**arguments: Any) -> Any:
+        if arguments["Key"] == new[1]:
+            point(world, old[1])
+        return real(**arguments)
+
+    world.through(faulty_gateway(world.gateway, head_object=look)).delete(batch)
+    # Of the first group the newest is named and takes no place, so the one before it is the keeper.
+    assert world.outcomes() == {old[1]: "kept:kept_pointer", old[2]: "deleted"}
+
+
+def test_what_is_named_while_the_store_is_probed_is_kept(pointed: World) -> None:
+    (batch,) = pointed.planned().batches
+    real = pointed.gateway.client.delete_objects
+
+    def probed(**arguments: Any) -> Any:
+        point(pointed, C)
+        return real(**arguments)
+
+    gateway = faulty_gateway(pointed.gateway, delete_objects=probed)
+    replace(pointed.through(gateway), knows_store=False).delete(batch)
+    # The probe takes the first that is due.
+    assert pointed.outcomes() == {B: "deleted", C: "kept:kept_pointer"}
+
+
+def test_where_each_object_is_looked_at_first_the_pointers_are_read_for_each_part(pointed: World) -> None:
+    keys = [f"exports/2020-01/{number:03}.json" for number in range(120)]
+    pointed.put(*keys)
+    world = pointed.under(batch={"recheck": "time"})
+    (batch,) = world.planned().batches
+    real = world.gateway.client.delete_objects
+
+    def first_part(**arguments: Any) -> Any:
+        point(world, keys[-1], B, C)
+        return real(**arguments)
+
+    world.through(faulty_gateway(world.gateway, delete_objects=first_part)).delete(batch)
+    assert pointed.outcomes()[keys[0]] == "deleted"
+    assert world.outcomes()[keys[-1]] == "kept:kept_pointer"
+
+
+@pytest.mark.parametrize("body", ["2020-01/b.json", "<html>", "exports/2020-01/gone.json\nexports/nothing/"])
+def test_a_pointer_that_was_written_in_another_form_since_the_plan_stops_the_batch(
+    pointed: World, body: str
+) -> None:
+    (batch,) = pointed.planned().batches
+    pointed.put(LATEST, body=body.encode())
+    result = pointed.delete(batch)
+    assert "names no object that is there" in str(result.stopped_message)
+    assert (result.stopped_class, result.may_pass) == ("config", False)
+    assert pointed.keys() == {A, B, C, LATEST}
+
+
+@pytest.mark.parametrize("name", ["exports/2020-03", "exports/2020-03/"])
+def test_a_folder_that_is_named_after_the_plan_is_found_to_be_there(pointed: World, name: str) -> None:
+    (batch,) = pointed.planned().batches
+    pointed.put("exports/2020-03/x.json")
+    point(pointed, "exports/2020-01/gone.json", name)
+    assert pointed.delete(batch).num_by_outcome == {"deleted": 2}
+
+
+def test_a_store_that_will_not_show_what_a_pointer_names_stops_the_batch(pointed: World) -> None:
+    (batch,) = pointed.planned().batches
+    blind = faulty_gateway(pointed.gateway, head_object=one_after_another(refusal("503", 503)))
+    result = pointed.through(blind).delete(batch)
+    assert (result.stopped_class, result.may_pass) == ("config", True)
+    assert f"{A!r} cannot be looked at: 503" in str(result.stopped_message)
+
+
+def test_an_audit_knows_what_is_named_and_refuses_a_pointer_that_says_nothing(pointed: World) -> None:
+    pointed.clean()
+    sides = audit.Sides(S3Listing(pointed.gateway, pointed.bucket, "exports/"), pointed.gateway)
+    found = audit.run(pointed.conn, sides, pointed.policy, Holder("d", "r", "t"))
+    assert found.counts[Kind.OVERDUE].num_found == 0
+    pointed.put(B)
+    point(pointed, "exports/nothing")
+    with pytest.raises(PlanRefusedError, match="names no object that the scan saw"):
+        audit.run(pointed.conn, sides, pointed.policy, Holder("d", "r", "t"))
+
+
 @pytest.mark.parametrize(
     ("get_object", "says"),
     [
@@ -145,8 +265,11 @@ def _deletes_and_dies(real: Any) -> Any:
         (one_after_another(refusal("InvalidObjectState", 403)), "InvalidObjectState"),
         (lambda **_: body_of(b""), "names nothing of this bucket"),
         (lambda **_: body_of(b"\xff"), "is not UTF-8"),
-        (lambda **_: body_of(b"", 9 * 1024**2), "9,437,184 bytes, and at most 8,388,608 are read"),
-        (lambda **_: body_of(b"exports/2020-02/other.json"), "names no object that the scan saw"),
+        (lambda **_: body_of(b"", 5 * 1024**2), "5,242,880 bytes, and at most 4,194,304 are read"),
+        (
+            lambda **_: body_of(b"exports/2020-02/other.json\n2020-01/a.json"),
+            "names no object that the scan saw",
+        ),
     ],
 )
 def test_a_pointer_that_does_not_say_what_it_names_refuses_the_plan(
@@ -209,7 +332,7 @@ def test_a_pointer_that_is_throttled_once_is_read_again() -> None:
     busy = fake_gateway(get_object=one_after_another(refusal("SlowDown", 503), body_of(A.encode())))
     found = pointers.read(busy, a_policy(pointers=[{"key": LATEST}]), NO_WAIT)
     assert not isinstance(found, pointers.Unread)
-    assert found.keeps(A)
+    assert found.by(A)
 
 
 def test_a_body_without_a_length_is_not_taken_for_a_whole_one() -> None:
@@ -283,7 +406,7 @@ MEMBERS = [
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     there=st.sets(st.sampled_from(MEMBERS), min_size=1),
-    named=st.lists(st.sampled_from([*MEMBERS, "exports/2020-01/"]), min_size=1),
+    named=st.lists(st.sampled_from([*MEMBERS, "exports/2020-01/", "exports/2020-02"]), min_size=1),
     keep=st.sampled_from(
         [None, {"latest": 1}, {"daily": 2}, {"monthly": 1}, {"within": "40d"}, {"min_bytes": 15}]
     ),
@@ -301,8 +424,8 @@ def test_a_pointer_only_ever_keeps_more(
     without = expired(world.conn, source, a_policy(**rules))
     with_pointer = expired(world.conn, source, a_policy(**rules, pointers=[{"key": LATEST}]))
     assert with_pointer <= without
-    folder = "exports/2020-01/" in named
-    assert not any(key in named or (folder and key.startswith("exports/2020-01/")) for key in with_pointer)
+    folders = tuple(f"{name.removesuffix('/')}/" for name in named)
+    assert not any(key in named or key.startswith(folders) for key in with_pointer)
 
 
 def expired(conn: Connection, source: Pages, policy: Any) -> set[str]:

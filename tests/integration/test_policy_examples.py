@@ -30,7 +30,7 @@ WRITTEN = ON - timedelta(days=1)
 
 
 class Example(NamedTuple):
-    """A policy, and the decision that the page promises for each key; and its size or class, where it names one.
+    """A policy, and the decision that the page promises for each key; and its size, class or tags, where it has some.
 
     ``pointer`` is what its pointer says, where it has one.
     """
@@ -42,11 +42,16 @@ class Example(NamedTuple):
     pointer: str
 
     def object_of(self, key: str, bucket: str) -> ObjectFacts:
-        """The object of a line. A number in the middle is its size, anything else its storage class."""
+        """The object of a line. A number in the middle is its size, what has no ``=`` its storage class."""
         middle = self.middles.get(key)
         is_size = middle is not None and middle.isdecimal()
         made = facts(key, bucket=bucket, size=int(middle) if middle and is_size else 10, at=WRITTEN)
-        return made if is_size else replace(made, storage_class=middle)
+        return made if is_size or "=" in (middle or "=") else replace(made, storage_class=middle)
+
+    def tags(self) -> dict[str, dict[str, str]]:
+        """The tags of each key, such as ``class=temp,team=red``."""
+        tagged = {key: middle for key, middle in self.middles.items() if "=" in middle}
+        return {key: dict(one.split("=") for one in middle.split(",")) for key, middle in tagged.items()}
 
 
 def examples() -> list[Example]:
@@ -76,7 +81,7 @@ def test_an_example_decides_what_the_page_says(world: World, tmp_path: Path, exa
     objects = [example.object_of(key, policy.source.bucket) for key in example.decisions]
     world.set_clock(f"timestamptz '{ON.isoformat()}'")
     bodies = {one.key: example.pointer.encode() for one in policy.pointers or ()}
-    source = Pages([objects], bodies=bodies)
+    source = Pages([objects], bodies=bodies, tags=example.tags())
     simulate.run(world.conn, source, policy, Holder("d", "r", "plan_commands"))
     rows = world.conn.execute("SELECT key, reason FROM plan_decisions").fetchall()
     decided = {row["key"]: row["reason"] for row in rows}
@@ -88,5 +93,5 @@ def test_an_example_decides_what_the_page_says(world: World, tmp_path: Path, exa
 
 def test_every_rule_that_keeps_has_an_example() -> None:
     reasons = {reason for example in EXAMPLES for reason in example.decisions.values()}
-    assert "kept_pointer" in reasons
+    assert {"kept_pointer", "other_tags", "no_date_in_tag"} <= reasons
     assert reasons >= {f"kept_{rule.removesuffix('_if')}" for rule in Keep.model_fields.keys() - {"group_by"}}

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from s3_retention.core.decider import Decider
 from s3_retention.core.lifecycle import LifecycleImport, import_lifecycle
 from s3_retention.core.policy import parse_policy
-from s3_retention.core.verdict import Action, Decider
+from s3_retention.core.verdict import Action
 from s3_retention.errors import LifecycleError
 from tests.factories import facts
 

@@ -119,12 +119,12 @@ def test_json_gives_every_key_back_byte_for_byte(keys: list[str]) -> None:
 
 def test_a_name_keeps_its_object_and_a_folder_all_that_lies_in_it() -> None:
     named = Named()
-    named.add(0, pointer(), ["dumps/a", "dumps/2026-01/"])
-    named.add(1, pointer(), ["dumps/2026-01/x/"])
-    assert named.by("dumps/a") == {0}
-    assert named.by("dumps/2026-01/y") == {0}
-    assert named.by("dumps/2026-01/x/z") == {0, 1}
-    for other in ("dumps/a/b", "dumps/ab", "dumps/2026-01", "x/dumps/2026-01/y", "/dumps/a", ""):
-        assert not named.keeps(other)
-    assert named.keeps("dumps/latest")
-    assert not named.by("dumps/latest")
+    named.add(0, ["dumps/a", "dumps/2026-01/"])
+    named.add(1, ["dumps/2026-01/x"])
+    assert named.by("dumps/a") == 0b01
+    assert named.by("dumps/2026-01/y") == 0b01
+    assert named.by("dumps/2026-01/x/z") == 0b11
+    # A folder is written without its slash, too, and what is no folder of anything names itself alone.
+    assert named.by("dumps/a/b") == 0b01
+    for other in ("dumps/ab", "dumps/2026-01", "dumps/2026-010/y", "x/dumps/2026-01/y", "/dumps/a", ""):
+        assert named.by(other) == 0

@@ -166,7 +166,7 @@ def test_a_policy_cannot_be_changed_once_it_is_read() -> None:
             "is an empty selection: no key",
         ),
         ({"select.include": ["exports"]}, "select.include[0] = 'exports'", "is an empty selection: no key"),
-        ({"age.from": "birth"}, "age.from = 'birth'", "must be 'last_modified', 'key_date' or"),
+        ({"age.from": "birth"}, "age.from = 'birth'", "must be 'last_modified', 'key_date', 'tag' or"),
         (
             {"age.retain": "1h"},
             "age.retain = '1h'",
@@ -224,6 +224,32 @@ def test_a_policy_cannot_be_changed_once_it_is_read() -> None:
             {"versions": "all", "keep": {"latest": 1, "valid_if": {"min_size": 1}}},
             "keep.valid_if",
             "is not for versions: noncurrent or all, where a key is kept with its whole history",
+        ),
+        ({"select.tags": {}}, "select.tags", "is empty"),
+        ({"select.tags": {"a": []}}, "select.tags.a", "is empty"),
+        ({"select.tags": {"a": 1}}, "select.tags.a[0]", "must be a text"),
+        ({"select.tags": {"": "x"}}, "select.tags", "is empty"),
+        ({"select.tags": ["a"]}, "select.tags", "must be a mapping"),
+        ({"select.tags": {str(n): "x" for n in range(11)}}, "select.tags", "is too long"),
+        ({"select.exclude_tags": {"a": "x" * 257}}, "select.exclude_tags.a[0]", "is too long"),
+        ({"age": {"from": "tag", "retain": "30d", "format": "%Y"}}, "age.tag", "is missing; from: tag"),
+        ({"age": {"from": "tag", "retain": "30d", "tag": "t"}}, "age.format", "is missing; from: tag"),
+        ({"age": KEY_DATE | {"tag": "t"}}, "age.tag = 't'", "is only for from: tag"),
+        (
+            {"age": KEY_DATE | {"from": "tag", "tag": "t"}},
+            "age.regex",
+            "is only for from: key_date",
+        ),
+        ({"age.format": "%Y"}, "age.format = '%Y'", "is only for from: key_date or tag"),
+        (
+            {"versions": "all", "select.tags": {"a": "x"}},
+            "select.tags",
+            "does not go with versions: noncurrent or all",
+        ),
+        (
+            {"versions": "noncurrent", "age": {"from": "tag", "tag": "t", "format": "%Y", "retain": "30d"}},
+            "age.tag",
+            "does not go with versions: noncurrent or all",
         ),
         ({"pointers": []}, "pointers", "is empty"),
         ({"pointers": [{"key": "a"}] * 101}, "pointers", "is too long"),
@@ -510,6 +536,9 @@ RULES = {
     "timezone": "Europe/Berlin",
     "versions": "noncurrent",
     "select.storage_class": ["GLACIER"],
+    "select.tags": {"class": "temp"},
+    "select.exclude_tags": {"hold": "*"},
+    "age": {"from": "tag", "tag": "expires", "format": "%Y-%m-%d", "retain": "30d"},
 }
 FREE = {
     "version": "v3",
@@ -553,6 +582,12 @@ def test_the_rules_hash_is_of_the_meaning_and_not_of_the_writing() -> None:
 def test_the_rules_hash_asks_for_no_order_of_storage_classes() -> None:
     pairs = (["STANDARD", "GLACIER"], ["GLACIER", "STANDARD", "GLACIER"])
     first, second = (parse({"select.storage_class": pair}).rules_hash for pair in pairs)
+    assert first == second
+
+
+def test_the_rules_hash_asks_for_no_order_of_tags_and_values() -> None:
+    written = ({"a": ["x", "y"], "b": "z"}, {"b": ["z"], "a": ["y", "x", "y"]})
+    first, second = (parse({"select.tags": tags}).rules_hash for tags in written)
     assert first == second
 
 

@@ -202,6 +202,31 @@ def test_the_command_prints_one_line_for_each_good_policy(tmp_path: Path) -> Non
     assert result.stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("replaced", "by", "says"),
+    [
+        (
+            "age: {",
+            "pointers: [{key: latest}]\nage: {",
+            "30d after last modification, keeps what its pointers name",
+        ),
+        ("from: last_modified", "from: tag, tag: until, format: '%Y'", "30d after the date in the tag until"),
+        (
+            "from: last_modified",
+            "from: key_date, regex: '(?P<date>[0-9]+)', format: '%Y'",
+            "30d after the date in the key",
+        ),
+    ],
+)
+def test_the_line_of_a_policy_says_from_when_its_age_counts_and_what_stays(
+    tmp_path: Path, replaced: str, by: str, says: str
+) -> None:
+    assert replaced in text("a")
+    path = write(tmp_path, "a.yaml", text("a").replace(replaced, by))
+    result = CliRunner().invoke(app, ["policies", str(path)])
+    assert result.stdout.endswith(f"s3://weekly-digests/exports/, {says}\n"), result.stderr
+
+
 def test_the_command_fails_with_the_messages_of_the_broken_files(tmp_path: Path) -> None:
     write(tmp_path, "a.yaml", text("a"))
     write(tmp_path, "b.yaml", text("b", retain="1h"))

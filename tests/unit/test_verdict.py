@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from s3_retention.core.decider import Decider
 from s3_retention.core.keep import kept_by
 from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.policy import parse_policy
 from s3_retention.core.policy_keep import Keep
-from s3_retention.core.verdict import Action, Candidate, Decider, Verdict, is_recordable
+from s3_retention.core.verdict import Action, Candidate, Verdict, is_recordable
 
 UTC = timezone.utc
 NOW = datetime(2026, 11, 1, tzinfo=UTC)

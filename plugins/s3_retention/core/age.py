@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from s3_retention.core.key_date import KeyDate, Period
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from s3_retention.core.objects import ObjectFacts
@@ -15,29 +16,41 @@ if TYPE_CHECKING:
 
 UTC = timezone.utc
 DETACH_TIME_UNKNOWN = "detach_time_unknown"
+NO_DATE_IN_TAG = "no_date_in_tag"
+_WHOLE = "(?s)(?P<date>.*)"
 
 
 class AgeRule:
     """The compiled ``age`` of a policy."""
 
-    __slots__ = ("_is_detached", "_key_date", "_retain")
+    __slots__ = ("_is_detached", "_key_date", "_retain", "_tag")
 
     def __init__(self, age: Age, *, timezone: str) -> None:
         """Compile the rule; ``timezone`` is the IANA zone in which a date in a key is a day or a month."""
         self._retain = age.retain
         self._is_detached = age.from_ == "detached_at"
         self._key_date: KeyDate | None = None
-        if age.regex is not None and age.format is not None:
-            self._key_date = KeyDate(age.regex, age.format, timezone)
+        self._tag = age.tag
+        if age.format is not None:
+            self._key_date = KeyDate(age.regex or _WHOLE, age.format, timezone)
 
-    def period(self, facts: ObjectFacts, detached_at: datetime | None = None) -> Period | str:
+    def period(
+        self,
+        facts: ObjectFacts,
+        detached_at: datetime | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> Period | str:
         """Return the period from whose end the age counts, or a reason to keep the object.
 
         ``last_modified`` gives an instant, and so does ``detached_at``, which the caller knows. Reasons:
-        ``no_date_in_key``, ``date_not_parsable``, ``date_in_future``, ``detach_time_unknown``.
+        ``no_date_in_key``, ``date_not_parsable``, ``date_in_future``, ``detach_time_unknown``; ``no_date_in_tag``,
+        also where the tags are not known.
         """
         if self._is_detached:
             return DETACH_TIME_UNKNOWN if detached_at is None else Period(detached_at, detached_at)
+        if self._key_date is not None and self._tag is not None:
+            text = (tags or {}).get(self._tag)
+            return NO_DATE_IN_TAG if text is None else self._key_date.period_of(text)
         if self._key_date is not None:
             return self._key_date.read(facts.ref.key)
         modified_at = in_utc(facts.last_modified_at)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from s3_retention.core.policy_pointers import Pointer
 
-MAX_BYTES = 8 * 1024**2
-"""Of one pointer: it is read into memory, and held there."""
+MAX_BYTES = 4 * 1024**2
+"""Of the pointers of a policy together: they are read into memory."""
 MAX_SHOWN = 200
 """Characters of a name that are repeated."""
 KEPT_POINTER = "kept_pointer"
@@ -32,34 +32,38 @@ class UnreadablePointerError(ValueError):
 
 @dataclass(slots=True)
 class Named:
-    """What the pointers of a policy name: exact keys, and prefixes, which end in a slash; by the pointers' numbers."""
+    """What the pointers of a policy name. A name is that of an object, or of a folder with all that lies in it.
 
-    _names: dict[str, set[int]] = field(default_factory=dict)
-    _own: set[str] = field(default_factory=set)
-    _num_prefixes: int = 0
+    A folder need not end in its slash: many tools write it without.
+    """
 
-    def add(self, number: int, pointer: Pointer, names: Iterable[str]) -> None:
-        """Add what one pointer names; it stays itself."""
-        self._own.add(pointer.key)
+    _names: dict[str, int] = field(default_factory=dict)
+
+    def add(self, number: int, names: Iterable[str]) -> None:
+        """Add what one pointer names."""
         for name in names:
-            self._num_prefixes += name.endswith("/")
-            self._names.setdefault(name, set()).add(number)
+            self._names[name] = self._names.get(name, 0) | 1 << number
 
-    def by(self, key: str) -> set[int]:
-        """Give the numbers of the pointers that name an object: by its key, or by a folder over it."""
-        found = self._names.get(key, set())
-        if not self._num_prefixes:
-            return found
-        folders = (key[: end + 1] for end, char in enumerate(key) if char == "/")
-        return found.union(*(self._names.get(folder, ()) for folder in folders))
+    def by(self, key: str) -> int:
+        """Give the pointers that name an object, as the bits of their numbers."""
+        found = 0
+        for name in names_of(key):
+            found |= self._names.get(name, 0)
+        return found
 
-    def keeps(self, key: str) -> bool:
-        """Tell whether an object stays: one that is named, or is a pointer."""
-        return key in self._own or bool(self.by(key))
+
+def names_of(key: str) -> Iterator[str]:
+    """Give the names by which a pointer can mean an object: its key, and each folder that it lies in."""
+    yield key
+    end = key.find("/")
+    while end >= 0:
+        yield key[:end]
+        yield key[: end + 1]
+        end = key.find("/", end + 1)
 
 
 def read_names(pointer: Pointer, body: bytes, *, bucket: str) -> list[str]:
-    """Read the keys and prefixes that a pointer names in ``bucket``; names of other buckets are left out.
+    """Read the keys and folders that a pointer names in ``bucket``; names of other buckets are left out.
 
     Nothing is trimmed, decoded or guessed. Raises ``UnreadablePointerError`` where the text is no UTF-8, the document
     is not what the policy says, a name has an unknown form, or nothing is named: a manifest that is empty is one that

@@ -140,6 +140,12 @@ class RetentionPolicy(StrictModel):
         return self.keep is not None and self.versions is not Versions.CURRENT
 
     @property
+    def asks_tags(self) -> bool:
+        """The tags of an object decide about it, which no listing tells: each that else would go is asked for them."""
+        select = self.select
+        return select.tags is not None or select.exclude_tags is not None or self.age.tag is not None
+
+    @property
     def rules_hash(self) -> str:
         """Return the SHA-256, in hex, of what decides which objects go, and when."""
         return hash_rules(self)

@@ -11,7 +11,17 @@ from pydantic import AfterValidator, Field, model_validator
 from s3_retention.core import policy_rules as rules
 from s3_retention.core.durations import Duration
 from s3_retention.core.faults import Fault, FaultsError
-from s3_retention.core.policy_types import Flag, Format, Glob, Share, StorageClasses, StrictModel, Text, Whole
+from s3_retention.core.policy_types import (
+    Flag,
+    Format,
+    Glob,
+    Share,
+    StorageClasses,
+    StrictModel,
+    Tags,
+    Text,
+    Whole,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -32,8 +42,17 @@ class AgeFrom(str, Enum):
 
     LAST_MODIFIED = "last_modified"
     KEY_DATE = "key_date"
+    TAG = "tag"
     DETACHED_AT = "detached_at"
     """When the last row of the object lost its parent."""
+
+
+_OWNERS = {
+    "regex": (AgeFrom.KEY_DATE,),
+    "tag": (AgeFrom.TAG,),
+    "format": (AgeFrom.KEY_DATE, AgeFrom.TAG),
+}
+"""By which ages a field of ``Age`` is asked for."""
 
 
 class Versions(str, Enum):
@@ -60,6 +79,10 @@ class Select(StrictModel):
     storage_class: StorageClasses | None = Field(
         None, min_length=1, description="Storage classes, such as STANDARD; objects of others are kept."
     )
+    tags: Tags | None = Field(
+        None, description="Tags that an object must have, each with its value, some values, or '*' for any."
+    )
+    exclude_tags: Tags | None = Field(None, description="Tags any of which keeps an object.")
 
     @model_validator(mode="after")
     def _select_something(self) -> Self:
@@ -83,12 +106,16 @@ class Age(StrictModel):
     """From when an object's age counts, and how long it is retained."""
 
     from_: AgeFrom = Field(
-        alias="from", description="last_modified; key_date, a date in the key; or detached_at, of rows."
+        alias="from",
+        description="last_modified; key_date, a date in the key; tag, a date in a tag; or detached_at, of rows.",
     )
     regex: Annotated[str, Field(strict=True), AfterValidator(rules.check_date_regex)] | None = Field(
         None, description="Searched in the key; its group 'date' is read. For key_date only."
     )
-    format: Format | None = Field(None, description="strptime format of the group 'date'. For key_date only.")
+    tag: Text | None = Field(None, min_length=1, description="The tag whose value is the date. For tag only.")
+    format: Format | None = Field(
+        None, description="strptime format of the group 'date', or of the tag. For key_date and tag only."
+    )
     retain: Duration = Field(
         description="Counted from the reference time; for a date in the key, from its end."
     )
@@ -101,12 +128,13 @@ class Age(StrictModel):
     @model_validator(mode="after")
     def _agree(self) -> Self:
         faults = []
-        dated = self.from_ is AgeFrom.KEY_DATE
-        for name, value in (("regex", self.regex), ("format", self.format)):
-            if dated and value is None:
-                faults.append(Fault((name,), "is missing; from: key_date needs it"))
-            if not dated and value is not None:
-                faults.append(Fault((name,), "is only for from: key_date; remove it, or change from"))
+        for name, owners in _OWNERS.items():
+            value = getattr(self, name)
+            if self.from_ in owners and value is None:
+                faults.append(Fault((name,), f"is missing; from: {self.from_.value} needs it"))
+            if self.from_ not in owners and value is not None:
+                which = " or ".join(one.value for one in owners)
+                faults.append(Fault((name,), f"is only for from: {which}; remove it, or change from"))
         if self.retain <= _ZERO:
             faults.append(Fault(("retain",), "must be longer than nothing; write for example 30d"))
         if faults:

@@ -207,7 +207,7 @@ def _limits_of_no_tenant(policy: RetentionPolicy) -> Iterator[Fault]:
 def _expires_everything(policy: RetentionPolicy) -> Iterator[Fault]:
     # A date in the key selects too: a key without one is kept. So does a version that nothing newer lies on.
     spared = policy.keep is not None or policy.age.from_ != "last_modified"
-    spared = spared or policy.versions == "noncurrent"
+    spared = spared or policy.versions == "noncurrent" or policy.select.tags is not None
     allowed = not policy.source.whole_bucket or policy.limits.allow_expire_everything
     if not spared and not allowed and takes_every_key(policy.select):
         field = "include" if policy.select.include else "regex"

@@ -43,6 +43,17 @@ StorageClasses = Annotated[
     # The order means nothing, and two orders are one rule.
     AfterValidator(lambda names: tuple(sorted(set(names)))),
 ]
+_TagName = Annotated[str, Field(strict=True, min_length=1, max_length=128), AfterValidator(rules.check_text)]
+_TagValue = Annotated[str, Field(strict=True, max_length=256), AfterValidator(rules.check_text)]
+_TagValues = Annotated[
+    tuple[_TagValue, ...],
+    # One value may stand for itself; of several, the order means nothing.
+    BeforeValidator(lambda value: value if isinstance(value, list | tuple) else (value,)),
+    Field(min_length=1),
+    AfterValidator(lambda values: tuple(sorted(set(values)))),
+]
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-tagging.html: ten tags an object, and these lengths.
+Tags = Annotated[dict[_TagName, _TagValues], Field(min_length=1, max_length=10)]
 UtcTime = Annotated[AwareDatetime, BeforeValidator(_check_time), AfterValidator(_to_utc)]
 
 

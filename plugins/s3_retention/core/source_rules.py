@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from s3_retention.core.faults import Fault
+from s3_retention.core.version_rules import tag_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ def _age_of_rows(policy: RetentionPolicy) -> Iterator[Fault]:
         )
     if not is_rows and policy.age.from_ == "detached_at":
         yield Fault(
-            ("age", "from"), "is only for source.type: postgres_rows; write last_modified or key_date"
+            ("age", "from"), "is only for source.type: postgres_rows; write last_modified, key_date or tag"
         )
 
 
@@ -78,6 +79,12 @@ def _pointers_of_rows(policy: RetentionPolicy) -> Iterator[Fault]:
         )
 
 
+def _tags_of_rows(policy: RetentionPolicy) -> Iterator[Fault]:
+    if policy.source.rows is not None:
+        fault = "does not go with postgres_rows, whose objects are not listed; remove it"
+        yield from (Fault(path, fault) for path in tag_fields(policy))
+
+
 SOURCE_RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]], ...] = (
     (frozenset({"source", "age"}), _age_of_rows),
     (frozenset({"source", "keep"}), _keep_of_rows),
@@ -86,4 +93,5 @@ SOURCE_RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[F
     (frozenset({"source", "mode"}), _detach_of_rows),
     (frozenset({"source", "tenant"}), _tenant_of_column),
     (frozenset({"source", "pointers"}), _pointers_of_rows),
+    (frozenset({"source", "select", "age"}), _tags_of_rows),
 )

@@ -49,9 +49,23 @@ def _pointers_of_versions(policy: RetentionPolicy) -> Iterator[Fault]:
         )
 
 
+def _tags_of_versions(policy: RetentionPolicy) -> Iterator[Fault]:
+    if policy.versions != "current":
+        fault = "does not go with versions: noncurrent or all; remove it"
+        yield from (Fault(path, fault) for path in tag_fields(policy))
+
+
+def tag_fields(policy: RetentionPolicy) -> Iterator[tuple[str, str]]:
+    """Give the fields by which a policy asks for tags."""
+    for section, name in (("select", "tags"), ("select", "exclude_tags"), ("age", "tag")):
+        if getattr(getattr(policy, section), name) is not None:
+            yield section, name
+
+
 VERSION_RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[Fault]]], ...] = (
     (frozenset({"versions", "keep_newest_noncurrent"}), _noncurrent_of_none),
     (frozenset({"versions", "keep"}), _keeps_versions_by_latest),
     (frozenset({"versions", "bypass_governance"}), _bypass_of_none),
     (frozenset({"versions", "pointers"}), _pointers_of_versions),
+    (frozenset({"versions", "select", "age"}), _tags_of_versions),
 )

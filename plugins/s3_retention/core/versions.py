@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from s3_retention.core.age import AgeRule, in_utc
+from s3_retention.core.decider import Decider
 from s3_retention.core.policy_parts import Versions
-from s3_retention.core.verdict import IN_FUTURE, Action, Candidate, Decider, Verdict
+from s3_retention.core.verdict import IN_FUTURE, Action, Candidate, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

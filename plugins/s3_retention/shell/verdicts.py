@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from s3_retention.core.decider import Decider
 from s3_retention.core.outcome import Outcome
 from s3_retention.core.pointers import KEPT_POINTER
 from s3_retention.core.policy_parts import Versions
-from s3_retention.core.verdict import Decider, Verdict
+from s3_retention.core.verdict import Verdict
 from s3_retention.s3.limits import RetryLimits
-from s3_retention.steps import pointers
+from s3_retention.steps import pointers, tags
 from s3_retention.store import legal_holds, tenant_pauses, watermarks
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def list_verdicts(
         elif policy.versions is Versions.NONCURRENT:
             detail = "keep: current; what lies beneath is decided by its history"
         else:
-            detail = _decide(conn, policy, found, now=now, is_held=held)
+            detail = _decide(conn, gateway, policy, found, now=now, is_held=held)
             if policy.pointers and detail.startswith(_EXPIRE):
                 detail = _by_pointers(gateway, policy, ref) or detail
         yield {
@@ -64,27 +65,39 @@ def _looks_at(policy: RetentionPolicy, ref: ObjectRef) -> bool:
 
 
 def _decide(
-    conn: Connection, policy: RetentionPolicy, facts: ObjectFacts, *, now: datetime, is_held: bool
+    conn: Connection,
+    gateway: S3Gateway,
+    policy: RetentionPolicy,
+    facts: ObjectFacts,
+    *,
+    now: datetime,
+    is_held: bool,
 ) -> str:
-    decided = Decider(policy).candidate(facts, now=now)
+    decided = tags.judge(gateway, Decider(policy).candidate, facts, limits=RetryLimits(), now=now)
+    if isinstance(decided, Outcome):
+        return f"keep: its tags cannot be read: {decided.code}"
     if isinstance(decided, Verdict):
         return f"keep: {decided.reasons[0]}"
     if decided.due_at is None or decided.due_at >= now - policy.window.safety_delay:
         return f"keep: not_due before {decided.due_at:%Y-%m-%d %H:%M:%S} and window.safety_delay after it"
-    if is_held:
-        return "keep: held"
-    if decided.tenant is not None and tenant_pauses.find_paused(
-        conn, policy=policy.name, tenants=[decided.tenant]
-    ):
-        return f"keep: tenant_paused ({decided.tenant})"
+    if (why := _spared(conn, policy, decided.tenant, is_held=is_held)) is not None:
+        return why
     since = f"{_EXPIRE}: due since {decided.due_at:%Y-%m-%d %H:%M:%S}"
     if policy.keep is None:
         return since
     return f"{since}, unless a keep rule spares it in its group {decided.group_key}: {policy.keep}"
 
 
+def _spared(conn: Connection, policy: RetentionPolicy, tenant: str | None, *, is_held: bool) -> str | None:
+    if is_held:
+        return "keep: held"
+    is_paused = tenant is not None and tenant_pauses.find_paused(conn, policy=policy.name, tenants=[tenant])
+    return f"keep: tenant_paused ({tenant})" if is_paused else None
+
+
 def _by_pointers(gateway: S3Gateway, policy: RetentionPolicy, ref: ObjectRef) -> str | None:
     named = pointers.read(gateway, policy, RetryLimits())
     if isinstance(named, pointers.Unread):
         return f"keep: nothing is deleted now: {named.why}"
-    return f"keep: {KEPT_POINTER}" if named.keeps(ref.key) else None
+    is_kept = ref.key in pointers.own_keys(policy) or named.by(ref.key)
+    return f"keep: {KEPT_POINTER}" if is_kept else None

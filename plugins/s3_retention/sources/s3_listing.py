@@ -35,17 +35,22 @@ class VersionSource(CandidateSource, Protocol):
 
 
 @runtime_checkable
-class Reader(Protocol):
-    """What reads in the store of a source what no listing tells: a source, or the store itself."""
+class BodyReader(Protocol):
+    """What reads what is in an object: a source, or the store itself."""
 
     def read_body(self, ref: ObjectRef, *, max_bytes: int) -> bytes | Outcome:
         """Read a small object whole."""
+
+
+@runtime_checkable
+class TagReader(Protocol):
+    """What reads the tags of an object: a source, or the store itself."""
 
     def read_tags(self, ref: ObjectRef) -> dict[str, str] | Outcome:
         """Read the tags of an object."""
 
 
-class Lister(Reader, Protocol):
+class Lister(BodyReader, TagReader, Protocol):
     """What a listing needs of a store."""
 
     def list_pages(self, bucket: str, prefix: str) -> Iterator[list[ObjectFacts]]:

@@ -11,13 +11,14 @@ from s3_retention.core.condition import EtagCondition, Guard
 from s3_retention.core.outcome import Final, kept
 from s3_retention.core.policy_batch import Recheck
 from s3_retention.core.versions import OVER_KEPT
-from s3_retention.steps import decide_versions, pointers, probe
+from s3_retention.s3.recheck import Faults
+from s3_retention.steps import checks, decide_versions, probe
 from s3_retention.steps.attempt_rows import RowChecks
 from s3_retention.steps.decide_again import Delivery, decide_again, unless_gone
 from s3_retention.steps.retry import Attempted, Decide, delete_with_retries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from s3_retention.core.command import DeleteCommand
     from s3_retention.core.objects import ObjectRef
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from s3_retention.s3.limits import RetryLimits
     from s3_retention.sources.postgres_rows import PostgresRows
     from s3_retention.store.row_entries import SettledRow
+
+
+MAX_CHECKED = 100
+"""Objects for which rows, pointers and tags are asked once, where each is looked at before its delete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +56,15 @@ def run(
     """Decide again what must be, and delete the rest; where ``condition`` is None, the store is probed first.
 
     ``found_out`` is told what that found as soon as it has: other deliveries need not wait for this one. Of a policy of
-    ``rows``, these are checked before, and deleted after it; the pointers of any other are read before it.
+    ``rows``, these are checked before, and deleted after it; of any other the store is asked
+    before it for what no listing tells.
     """
     if rows is None:
-        check = partial(pointers.check, gateway, policy, limits) if policy.pointers else None
+        check = checks.of_store(gateway, policy, delivery, limits)
         return _attempt(gateway, policy, delivery, limits, condition, found_out, check)
-    checks = RowChecks(rows, policy, delivery)
-    came = _attempt(gateway, policy, delivery, limits, condition, found_out, checks.check)
-    attempted, settled = checks.finish(came.attempted)
+    of_rows = RowChecks(rows, policy, delivery)
+    came = _attempt(gateway, policy, delivery, limits, condition, found_out, of_rows.check)
+    attempted, settled = of_rows.finish(came.attempted)
     return replace(came, attempted=attempted, rows=settled)
 
 
@@ -77,6 +83,7 @@ def _attempt(
     versions = decide_versions.run(gateway, policy, named, delivery.now, limits)
     decided |= versions.outcomes
     rest = _undecided(delivery.commands, decided)
+    was_unknown = condition is None
     if condition is None:
         probed = probe.run(gateway, rest, limits)
         condition = probed.condition
@@ -102,11 +109,15 @@ def _attempt(
     if names_versions:
         anew = partial(decide_versions.run_alone, gateway, policy, now=delivery.now, limits=limits)
     first = _undecided(rest, versions.beneath)
-    # A redrive has looked at each object since they were checked.
-    is_checked = check is None or not delivery.is_redrive
-    done = delete_with_retries(gateway, first, guard, limits, decide=anew, is_decided=is_checked)
-    attempted += done.attempted
-    num_failed += done.num_failed_by_class
+    # Between the check and here the probe, or looks at keepers and objects, may have taken their time.
+    took_time = was_unknown or delivery.is_redrive or any(one.group_key is not None for one in first)
+    for number, part in enumerate(_parts(first, guard, check)):
+        is_checked = check is None or (number == 0 and not took_time)
+        done = delete_with_retries(gateway, part, guard, limits, decide=anew, is_decided=is_checked)
+        attempted += done.attempted
+        num_failed += done.num_failed_by_class
+        if any(outcome.stops_batch for _, outcome, _ in done.attempted):
+            break
     # Where the delivery is to end, what lies beneath was perhaps not sent: the next one decides what lies on top, too.
     if versions.beneath and not limits.ending.is_set():
         last = [command for command in rest if command.command_id in versions.beneath]
@@ -124,10 +135,20 @@ def _check_again(
 ) -> dict[bytes, Outcome]:
     """Check anew what was sent already, and was not answered: its object may be gone."""
     by_id = {command.command_id: command for command in commands}
+    faults = Faults()
     return {
-        command_id: unless_gone(gateway, by_id[command_id], outcome, limits)
+        command_id: unless_gone(gateway, by_id[command_id], outcome, limits, faults)
         for command_id, outcome in check(commands).items()
     }
+
+
+def _parts(
+    commands: list[DeleteCommand], guard: Guard, check: Decide | None
+) -> Iterator[list[DeleteCommand]]:
+    """Cut what is checked into parts where the store looks at each object first, which takes its time."""
+    size = MAX_CHECKED if check is not None and guard.looks_first else max(len(commands), 1)
+    for start in range(0, len(commands), size):
+        yield commands[start : start + size]
 
 
 def _undecided(commands: Sequence[DeleteCommand], decided: Collection[bytes]) -> list[DeleteCommand]:

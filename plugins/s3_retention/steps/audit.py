@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from s3_retention.core.audit import MAX_KEPT, Audit, Kind, KindCount, State, read_named
+from s3_retention.core.decider import Decider
 from s3_retention.core.interval import BEGINNING
 from s3_retention.core.selection import Selection
-from s3_retention.core.verdict import Decider, is_recordable
+from s3_retention.core.verdict import is_recordable
 from s3_retention.sources.read_ahead import read_ahead
 from s3_retention.steps import decide, park_unnamed, scan
 from s3_retention.steps.audit_again import Again
@@ -28,9 +29,8 @@ if TYPE_CHECKING:
     from s3_retention.core.holder import Holder
     from s3_retention.core.orphans import OrphanRow
     from s3_retention.core.policy import RetentionPolicy
-    from s3_retention.sources.row_source import Looker
     from s3_retention.sources.s3_listing import CandidateSource
-    from s3_retention.steps.audit_again import RowLooker
+    from s3_retention.steps.audit_again import RowLooker, Store
     from s3_retention.store.connection import Connection
 
 _WAITING = ("in_quarantine", "in_other_plan", "tenant_paused")
@@ -51,7 +51,7 @@ class Sides:
     """
 
     listing: CandidateSource
-    store: Looker
+    store: Store
     rows: AuditedRows | None = None
     rows_again: RowLooker | None = None
 

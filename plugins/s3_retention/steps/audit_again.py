@@ -10,15 +10,19 @@ from s3_retention.core.audit import Difference, Kind, State, read_named, write_n
 from s3_retention.core.objects import ObjectRef
 from s3_retention.core.orphans import FoundRow, PlannedRows, decide_rows
 from s3_retention.core.outcome import Outcome
-from s3_retention.core.verdict import Decider, Verdict
+from s3_retention.core.verdict import Candidate
+from s3_retention.s3.limits import RetryLimits
+from s3_retention.sources.row_source import Looker
+from s3_retention.sources.s3_listing import TagReader
+from s3_retention.steps import tags
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from s3_retention.core.decider import Decider
     from s3_retention.core.objects import ObjectFacts
     from s3_retention.core.policy import RetentionPolicy
-    from s3_retention.sources.row_source import Looker
 
 PARALLEL = 8
 _OF_ROWS = frozenset({Kind.ROW_WITHOUT_OBJECT, Kind.ROW_MALFORMED, Kind.ROW_WITHOUT_KEY, Kind.ROW_ELSEWHERE})
@@ -32,12 +36,16 @@ class RowLooker(Protocol):
         """Find these rows, whatever else names these objects, and what another table names."""
 
 
+class Store(Looker, TagReader, Protocol):
+    """What the second look needs of a store."""
+
+
 @dataclass(frozen=True, slots=True)
 class Again:
     """Looks at differences once more, at rows and objects of this moment; the rows are None for a listing."""
 
     policy: RetentionPolicy
-    store: Looker
+    store: Store
     rows: RowLooker | None
     due_before: datetime | None
     uploaded_before: datetime
@@ -122,6 +130,6 @@ class Again:
         if self.rows is not None or one.version_id is not None:
             return True
         # Of a listing: one that was written again meanwhile may be young.
-        decided = self.decider.candidate(seen)
-        due_at = None if isinstance(decided, Verdict) else decided.due_at
+        decided = tags.judge(self.store, self.decider.candidate, seen, limits=RetryLimits())
+        due_at = decided.due_at if isinstance(decided, Candidate) else None
         return self.due_before is not None and due_at is not None and due_at < self.due_before

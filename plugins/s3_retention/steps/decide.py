@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from s3_retention.store.connection import Connection
 
 MAX_CHUNK = 1000
+MAX_TAGGED_CHUNK = 100
 LEAVING = ("in_quarantine", "over_tenant_cap", "tenant_paused")
 """Reasons why an object is still there that do not let it stay."""
 
@@ -99,7 +100,7 @@ def run(conn: Connection, policy: RetentionPolicy, scan: Scan, bounds: Bounds) -
         if not are_distinct:
             plan_keeps.drop_doubles(conn)
             are_distinct = True
-        are_periods = policy.age.from_ is AgeFrom.KEY_DATE
+        are_periods = policy.age.from_ in (AgeFrom.KEY_DATE, AgeFrom.TAG)
         plan_keeps.mark(conn, keep, timezone=policy.timezone, are_periods=are_periods)
     if policy.age.whole_groups:
         plan_keeps.hold_back(conn, ends_at=bounds.ends_at)
@@ -174,8 +175,11 @@ def store_waits(conn: Connection, result: PlanResult, *, interval_id: int, gener
 
 
 def chunk_size_of(policy: RetentionPolicy) -> int:
-    """Give the most commands that a chunk of this policy holds."""
-    return min(MAX_CHUNK, _batch_size_of(policy))
+    """Give the most commands that a chunk of this policy holds.
+
+    Where each object is asked for its tags just before the request, these are to be young when it leaves.
+    """
+    return min(MAX_TAGGED_CHUNK if policy.asks_tags else MAX_CHUNK, _batch_size_of(policy))
 
 
 def canary_of(conn: Connection, policy: RetentionPolicy, interval_id: int | None) -> int | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from s3_retention.core.decider import Decider
 from s3_retention.core.objects import is_same_incarnation
 from s3_retention.core.outcome import Final, Outcome, kept
-from s3_retention.core.verdict import NO_ROWS, Action, Decider, RowFacts
+from s3_retention.core.verdict import NO_ROWS, Action, RowFacts
 from s3_retention.s3.recheck import Faults
+from s3_retention.steps import tags
 from s3_retention.steps.retry import look_with_retries
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ def decide_again(
     - Under a legal hold, or of a paused tenant: ``kept``, and the next interval sees it again.
     - Planned under another version of the policy: ``kept``, and the next interval decides by today's rules.
     - A keeper of its group is gone: ``kept``, since the group may have shrunk. The store would not say: it fails.
-    - Its rows or the policy's pointers say so, in ``checked``, unless an earlier try has deleted it.
+    - Its rows, its tags or the pointers of the policy say so, in ``checked``, unless an earlier try has deleted it.
     - It is of rows, and the plan could not see it: looked at anew.
     - Redriven: looked at anew, and ``kept``, ``changed`` or ``already_absent`` where that is so.
 
@@ -91,7 +93,7 @@ def decide_again(
         if spared is None and command.command_id in checked:
             spared = checked[command.command_id]
             if delivery.is_again:
-                spared = unless_gone(gateway, command, spared, limits)
+                spared = unless_gone(gateway, command, spared, limits, faults)
         if spared is not None:
             decided[command.command_id] = spared
             continue
@@ -114,12 +116,17 @@ def decide_again(
     return decided
 
 
-def unless_gone(gateway: S3Gateway, command: DeleteCommand, checked: Outcome, limits: RetryLimits) -> Outcome:
+def unless_gone(
+    gateway: S3Gateway, command: DeleteCommand, checked: Outcome, limits: RetryLimits, faults: Faults
+) -> Outcome:
     """Where an earlier try may have deleted what must stay by now, look: what is lost must not seem to be kept."""
     if command.facts.etag is None or not checked.is_final:
         return checked  # nothing that a plan has seen, or nothing that is known
-    found = look_with_retries(gateway, command.ref, limits)
-    return found if isinstance(found, Outcome) and found.is_final else checked
+    found = faults.of_all or look_with_retries(gateway, command.ref, limits)
+    fault = faults.see(found)
+    if isinstance(found, Outcome):
+        return fault or found
+    return checked if is_same_incarnation(command.facts, found) else Outcome(Final.CHANGED)
 
 
 def _check_keepers(gateway: S3Gateway, keepers: Sequence[ObjectRef], limits: RetryLimits) -> Outcome | None:
@@ -149,5 +156,7 @@ def _decide_redriven(
         rows = RowFacts(planned.detached_at or command.facts.last_modified_at, command.tenant)
     # The ledger tells no storage class, and a look whole seconds only, by which it would be due too early.
     facts = replace(command.facts, storage_class=found.storage_class)
-    verdict = decider.verdict(facts, now=delivery.now, rows=rows)
+    verdict = tags.judge(gateway, decider.verdict, facts, limits=limits, now=delivery.now, rows=rows)
+    if isinstance(verdict, Outcome):
+        return verdict
     return None if verdict.action is Action.EXPIRE else kept(verdict.reasons[0])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from s3_retention.core.decider import Decider
 from s3_retention.core.objects import Versioning
 from s3_retention.core.policy_parts import Versions
-from s3_retention.core.verdict import Decider, Verdict
+from s3_retention.core.verdict import Verdict
 from s3_retention.core.versions import VersionDecider
 from s3_retention.errors import PlanRefusedError
 from s3_retention.sources.read_ahead import read_ahead
@@ -14,6 +16,7 @@ from s3_retention.sources.row_source import RowSource
 from s3_retention.sources.s3_listing import VersionSource
 from s3_retention.steps import pointers
 from s3_retention.steps.judge_rows import judged_orphans
+from s3_retention.steps.tags import TagScan
 from s3_retention.store import plan_keeps, plan_kept_keys
 from s3_retention.store.connection import transaction
 
@@ -37,7 +40,7 @@ def judged_pages(
     Of a source of rows, every object that an orphaned row names. Where a keep rule goes with named versions, the
     objects that it ranks are taken down besides.
     Raises ``StoreError`` when the source is not complete, ``PlanRefusedError`` when it has no versions to name, or a
-    pointer of the policy cannot be read, or names nothing that is there.
+    pointer of the policy cannot be read, or names nothing that is there, or no tags can be read.
     """
     if isinstance(source, RowSource):
         yield from judged_orphans(conn, source, policy, now)
@@ -67,13 +70,18 @@ def _judged_currents(
         with transaction(conn):
             plan_keeps.begin(conn)
     spared = pointers.read_for_plan(source, policy)
-    for page in read_ahead(source.pages()):
-        judged = [candidate(facts, now=now) for facts in page]
-        if spared is not None:
-            judged = spared.judge(page, judged)
-        if has_groups:
-            _hold_groups(conn, decider, page, judged)
-        yield judged
+    with TagScan(source, policy, decider, now) if policy.asks_tags else nullcontext() as tagged:
+        for page in read_ahead(source.pages()):
+            judged = [candidate(facts, now=now) for facts in page]
+            if tagged is not None:
+                judged = tagged.judge(page, judged)
+            if spared is not None:
+                judged = spared.judge(page, judged)
+            if has_groups:
+                _hold_groups(conn, decider, page, judged)
+            yield judged
+    if tagged is not None:
+        tagged.refuse_blindness()
     if spared is not None:
         spared.refuse_strays()
 

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from s3_retention.core.age import AgeRule
+from s3_retention.core.decider import Decider
 from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.orphans import ATTACHED, MAX_KEY_BYTES, MAX_SHOWN, NO_KEY, read_ref
 from s3_retention.core.outcome import Outcome
@@ -18,7 +19,6 @@ from s3_retention.core.verdict import (
     NO_TENANT,
     Action,
     Candidate,
-    Decider,
     RowFacts,
     Verdict,
 )

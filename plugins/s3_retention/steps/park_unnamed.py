@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from s3_retention.core.audit import Kind, State, write_named
 from s3_retention.core.command import command_id, operation_id
+from s3_retention.core.decider import Decider
 from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.orphans import PlannedRows
 from s3_retention.core.policy import Mode
-from s3_retention.core.verdict import Candidate, Decider, RowFacts
+from s3_retention.core.verdict import Candidate, RowFacts
 from s3_retention.errors import AuditRefusedError
 from s3_retention.store import command_rows, corrections
 

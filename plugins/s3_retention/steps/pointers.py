@@ -7,36 +7,50 @@ from typing import TYPE_CHECKING
 
 from s3_retention.core.objects import ObjectRef
 from s3_retention.core.outcome import POINTER_UNAVAILABLE, FailureClass, Outcome, kept
-from s3_retention.core.pointers import KEPT_POINTER, MAX_BYTES, Named, UnreadablePointerError, read_names
+from s3_retention.core.pointers import (
+    KEPT_POINTER,
+    MAX_BYTES,
+    MAX_SHOWN,
+    Named,
+    UnreadablePointerError,
+    names_of,
+    read_names,
+)
 from s3_retention.core.verdict import Action, Candidate, Verdict
 from s3_retention.errors import ListingError, PlanRefusedError
 from s3_retention.s3.answers import may_pass
 from s3_retention.s3.limits import RetryLimits
-from s3_retention.sources.s3_listing import Reader
+from s3_retention.sources.s3_listing import BodyReader
+from s3_retention.steps.retry import look_with_retries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     Judged = Candidate | Verdict
 
     from s3_retention.core.command import DeleteCommand
     from s3_retention.core.objects import ObjectFacts
-    from s3_retention.core.policy import Pointer, RetentionPolicy
+    from s3_retention.core.policy import RetentionPolicy
+    from s3_retention.s3.gateway import S3Gateway
 
 UNREADABLE = "PointerUnreadable"
 """Our own code: a pointer of the policy is gone, denied, or does not say what it names."""
+MAX_LOOKS = 100
+"""Names of a pointer after which it is taken to name nothing that is there."""
+
 NAMED = Verdict(Action.KEEP, (KEPT_POINTER,))
 
 
 class Spared:
     """What the pointers spare of a whole scan, and whether each of them named anything that the scan saw."""
 
-    __slots__ = ("_is_any_left", "_named", "_policy", "_unseen")
+    __slots__ = ("_is_any_left", "_named", "_own", "_policy", "_unseen")
 
     def __init__(self, named: Named, policy: RetentionPolicy) -> None:
         """Begin with pointers of which none has been seen to name anything."""
         self._named, self._policy = named, policy
-        self._unseen = set(range(len(policy.pointers or ())))
+        self._own = own_keys(policy)
+        self._unseen = (1 << len(policy.pointers or ())) - 1
         self._is_any_left = False
 
     def judge(self, page: Sequence[ObjectFacts], judged: Sequence[Judged]) -> list[Judged]:
@@ -48,8 +62,8 @@ class Spared:
         for facts, one in zip(page, judged, strict=True):
             key = facts.ref.key
             if self._unseen:
-                self._unseen -= self._named.by(key)
-            if isinstance(one, Candidate) and self._named.keeps(key):
+                self._unseen &= ~self._named.by(key)
+            if isinstance(one, Candidate) and (key in self._own or self._named.by(key)):
                 spared.append(NAMED)
                 continue
             self._is_any_left = self._is_any_left or isinstance(one, Candidate)
@@ -61,12 +75,17 @@ class Spared:
 
         Where nothing could go, it need not be. Raises ``PlanRefusedError``.
         """
-        for number in sorted(self._unseen if self._is_any_left else ()):
-            pointer = (self._policy.pointers or ())[number]
-            raise PlanRefusedError(
-                f"{self._policy.name}.yaml: pointers[{number}]: s3://{self._policy.source.bucket}/{pointer.key} names "
-                "no object that the scan saw; look at base, path and source.prefix; nothing was planned"
-            )
+        for number, pointer in enumerate(self._policy.pointers or ()):
+            if self._is_any_left and self._unseen >> number & 1:
+                raise PlanRefusedError(
+                    f"{self._policy.name}.yaml: pointers[{number}]: s3://{self._policy.source.bucket}/{pointer.key} "
+                    "names no object that the scan saw; look at base, path and source.prefix; nothing was planned"
+                )
+
+
+def own_keys(policy: RetentionPolicy) -> frozenset[str]:
+    """Give the keys of the pointers themselves, which stay."""
+    return frozenset(pointer.key for pointer in policy.pointers or ())
 
 
 def read_for_plan(source: object, policy: RetentionPolicy) -> Spared | None:
@@ -77,7 +96,7 @@ def read_for_plan(source: object, policy: RetentionPolicy) -> Spared | None:
     """
     if not policy.pointers:
         return None
-    if not isinstance(source, Reader):
+    if not isinstance(source, BodyReader):
         raise PlanRefusedError(f"{policy.name}.yaml: pointers: they cannot be read in this source")
     named = read(source, policy, RetryLimits())
     if isinstance(named, Unread):
@@ -94,43 +113,77 @@ class Unread:
     may_pass: bool
 
 
-def read(reader: Reader, policy: RetentionPolicy, limits: RetryLimits) -> Named | Unread:
-    """Read every pointer of a policy, each once more where the store does not say for now."""
+def read(reader: BodyReader, policy: RetentionPolicy, limits: RetryLimits) -> Named | Unread:
+    """Read what every pointer of a policy names."""
     named = Named()
-    for number, pointer in enumerate(policy.pointers or ()):
-        ref = ObjectRef(policy.source.bucket, pointer.key)
-        found = _read_one(reader, ref, pointer, limits)
+    for number, found in _each(reader, policy, limits):
         if isinstance(found, Unread):
             return found
-        named.add(number, pointer, found)
+        named.add(number, found)
     return named
 
 
 def check(
-    reader: Reader, policy: RetentionPolicy, limits: RetryLimits, commands: Sequence[DeleteCommand]
+    gateway: S3Gateway, policy: RetentionPolicy, limits: RetryLimits, commands: Sequence[DeleteCommand]
 ) -> dict[bytes, Outcome]:
     """Give the outcome of each of these commands that must not go on by what the pointers say now; by command id.
 
-    Where one cannot be read, no object is to blame: the batch stops.
+    Where one cannot be read, or names nothing that is there, no object is to blame: the batch stops.
     """
-    named = read(reader, policy, limits)
-    if isinstance(named, Unread):
-        code = POINTER_UNAVAILABLE if named.may_pass else UNREADABLE
-        fault = Outcome(FailureClass.CONFIG, code=code, message=named.why, whole_request=True)
-        return {command.command_id: fault for command in commands}
-    return {command.command_id: kept(KEPT_POINTER) for command in commands if named.keeps(command.ref.key)}
+    # A pointer may name far more than these: what names none of them is let go at once.
+    wanted = {name for command in commands for name in names_of(command.ref.key)}
+    named = Named()
+    for number, found in _each(gateway, policy, limits):
+        fault = found if isinstance(found, Unread) else None
+        if not isinstance(found, Unread):
+            held = [name for name in found if name in wanted]
+            named.add(number, held)
+            fault = None if held else _find_stray(gateway, policy, number, found[:MAX_LOOKS], limits)
+        if fault is not None:
+            code = POINTER_UNAVAILABLE if fault.may_pass else UNREADABLE
+            stopped = Outcome(FailureClass.CONFIG, code=code, message=fault.why, whole_request=True)
+            return {command.command_id: stopped for command in commands}
+    own = own_keys(policy)
+    keys = {command.command_id: command.ref.key for command in commands}
+    return {one: kept(KEPT_POINTER) for one, key in keys.items() if key in own or named.by(key)}
 
 
-def _read_one(reader: Reader, ref: ObjectRef, pointer: Pointer, limits: RetryLimits) -> list[str] | Unread:
-    body: bytes | Outcome = limits.retrying(may_pass)(reader.read_body, ref, max_bytes=MAX_BYTES)
-    if isinstance(body, Outcome):
-        why = (
-            "is not there"
-            if body.is_gone
-            else f"cannot be read: {body.code} ({body.message or 'no message'})"
-        )
-        return Unread(f"pointer {ref} {why}", body.may_pass)
-    try:
-        return read_names(pointer, body, bucket=ref.bucket)
-    except UnreadablePointerError as error:
-        return Unread(f"pointer {ref} {error}", may_pass=False)
+def _each(
+    reader: BodyReader, policy: RetentionPolicy, limits: RetryLimits
+) -> Iterator[tuple[int, list[str] | Unread]]:
+    """Give what each pointer names, by its number; or why that cannot be told, and then no other."""
+    left = MAX_BYTES
+    for number, pointer in enumerate(policy.pointers or ()):
+        ref = ObjectRef(policy.source.bucket, pointer.key)
+        body: bytes | Outcome = limits.retrying(may_pass)(reader.read_body, ref, max_bytes=left)
+        if isinstance(body, Outcome):
+            why = f"cannot be read: {body.code} ({body.message or 'no message'})"
+            yield number, Unread(f"pointer {ref} {'is not there' if body.is_gone else why}", body.may_pass)
+            return
+        left -= len(body)
+        try:
+            yield number, read_names(pointer, body, bucket=ref.bucket)
+        except UnreadablePointerError as error:
+            yield number, Unread(f"pointer {ref} {error}", may_pass=False)
+            return
+
+
+def _find_stray(
+    gateway: S3Gateway, policy: RetentionPolicy, number: int, names: Sequence[str], limits: RetryLimits
+) -> Unread | None:
+    """Find out whether a pointer names anything that is there: it may have been written in another form since the plan.
+
+    Most do by their first name. None where one does.
+    """
+    bucket = policy.source.bucket
+    what = f"pointer s3://{bucket}/{(policy.pointers or ())[number].key}"
+    for name in names:
+        found: object = look_with_retries(gateway, ObjectRef(bucket, name), limits)
+        if isinstance(found, Outcome) and found.is_final:
+            page = gateway.list_page(bucket, f"{name.removesuffix('/')}/", start_after="", token=None)
+            found = page if isinstance(page, Outcome) or page[0] else None
+        if isinstance(found, Outcome):
+            return Unread(f"{what}: {name[:MAX_SHOWN]!r} cannot be looked at: {found.code}", found.may_pass)
+        if found is not None:
+            return None
+    return Unread(f"{what} names no object that is there; look at what it says", may_pass=False)

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from s3_retention.core.command import command_id, operation_id
+from s3_retention.core.decider import Decider
 from s3_retention.core.objects import ObjectFacts
 from s3_retention.core.orphans import PlannedRows, read_ref
-from s3_retention.core.verdict import Decider, RowFacts, Verdict
+from s3_retention.core.verdict import RowFacts, Verdict
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.steps.retry import look_with_retries
 from s3_retention.store import command_rows, corrections, watermarks
