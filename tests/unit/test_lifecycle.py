@@ -18,6 +18,7 @@ from tests.factories import facts
 
 DAY = timedelta(days=1)
 UTC = timezone.utc
+TAG = {"Key": "a", "Value": "b"}
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
@@ -106,6 +107,33 @@ def test_only_a_policy_for_what_is_current_may_empty_its_bucket() -> None:
     assert (current["limits"], "limits" in noncurrent) == ({"allow_expire_everything": True}, False)
 
 
+@pytest.mark.parametrize(
+    ("conditions", "tags"),
+    [
+        ({"Tag": TAG}, {"a": "b"}),
+        ({"And": {"Prefix": "logs/", "Tags": [TAG, {"Key": "team", "Value": ""}]}}, {"a": "b", "team": ""}),
+    ],
+)
+def test_a_rule_by_tags_is_a_policy_by_tags_for_what_is_current_alone(
+    conditions: dict[str, Any], tags: dict[str, str]
+) -> None:
+    done = imported(
+        rule(
+            Filter=conditions,
+            Expiration={"Days": 9},
+            NoncurrentVersionExpiration={"NoncurrentDays": 9},
+            AbortIncompleteMultipartUpload={"DaysAfterInitiation": 7},
+        )
+    )
+    (document,) = (one.document for one in done.policies)
+    assert document["select"]["tags"] == tags
+    assert [one.field for one in done.not_expressed] == [
+        "NoncurrentVersionExpiration",
+        "AbortIncompleteMultipartUpload",
+    ]
+    assert document.keys().isdisjoint({"versions", "abort_incomplete_after"})
+
+
 def test_names_are_made_legal_and_each_is_given_once() -> None:
     rules = [
         rule(ID=name, Expiration={"Days": 9}) for name in ("Logs / old!", "logs_old", "30 days", "é", "")
@@ -119,15 +147,28 @@ def test_names_are_made_legal_and_each_is_given_once() -> None:
     ("fields", "field", "why"),
     [
         ({"Status": "Disabled", "Expiration": {"Days": 1}}, "Status", "is Disabled"),
-        ({"Filter": {"Tag": {"Key": "a", "Value": "b"}}, "Expiration": {"Days": 1}}, "Filter", "is by tag"),
         (
-            {
-                "Filter": {"And": {"Prefix": "a/", "Tags": [{"Key": "a", "Value": "b"}]}},
-                "Expiration": {"Days": 1},
-            },
-            "Filter",
+            {"Filter": {"Tag": TAG}, "NoncurrentVersionExpiration": {"NoncurrentDays": 1}},
+            "NoncurrentVersionExpiration",
             "is by tag",
         ),
+        (
+            {"Filter": {"Tag": TAG}, "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}},
+            "AbortIncompleteMultipartUpload",
+            "nobody tells the tags of an upload",
+        ),
+        (
+            {"Filter": {"And": {"Tags": [TAG, TAG | {"Value": "c"}]}}, "Expiration": {"Days": 1}},
+            "Filter",
+            "names a tag twice",
+        ),
+        (
+            {"Filter": {"Tag": {"Key": "a", "Value": "*"}}, "Expiration": {"Days": 1}},
+            "Filter",
+            "which means any value in a policy",
+        ),
+        ({"Filter": {"Tag": {"Key": "a"}}, "Expiration": {"Days": 1}}, "Filter.Tag.Value", "Field required"),
+        ({"Filter": {"Tag": TAG, "And": {"Prefix": "b/"}}}, "Filter", "has a tag beside And"),
         ({"Filter": {"Prefix": "a/", "And": {"Prefix": "b/"}}}, "Filter", "has a prefix beside And"),
         ({"Prefix": "b/", "Expiration": {"Days": 1}}, "Prefix", "stands beside Filter"),
         ({"Expiration": {"Date": "2030-01-01T00:00:00Z"}}, "Expiration.Date", "is one day for all objects"),
@@ -218,12 +259,21 @@ def test_whatever_stands_in_a_rule_is_imported_or_named(rules: list[Any]) -> Non
     key=st.sampled_from(["a/x", "ab", "b/x"]),
     size=st.integers(0, 12),
     age=st.integers(0, 70 * 24 * 60).map(lambda minutes: timedelta(minutes=minutes)),
+    wanted=st.none() | st.sampled_from(["b", "c"]),
 )
 def test_a_policy_expires_nothing_that_its_rule_keeps(
-    days: int, prefix: str, greater: int | None, less: int | None, key: str, size: int, age: timedelta
+    days: int,
+    prefix: str,
+    greater: int | None,
+    less: int | None,
+    key: str,
+    size: int,
+    age: timedelta,
+    wanted: str | None,
 ) -> None:
     conditions = {"Prefix": prefix, "ObjectSizeGreaterThan": greater, "ObjectSizeLessThan": less}
-    scope = {name: value for name, value in conditions.items() if value is not None}
+    scope: dict[str, Any] = {name: value for name, value in conditions.items() if value is not None}
+    scope |= {"Tags": [{"Key": "a", "Value": wanted}]} if wanted is not None else {}
     (document,) = documents(rule(Filter={"And": scope}, Expiration={"Days": days}))
     policy = parse_policy(document, where="x", min_retention=DAY)
     written_at = NOW - age
@@ -234,9 +284,10 @@ def test_a_policy_expires_nothing_that_its_rule_keeps(
         and (greater is None or size > greater)
         and (less is None or size < less)
         and midnight <= NOW
+        and wanted in (None, "b")
     )
-    if Decider(policy).verdict(found, now=NOW).action is Action.EXPIRE:
+    if Decider(policy).verdict(found, now=NOW, tags={"a": "b"}).action is Action.EXPIRE:
         assert by_rule
     # And not by keeping everything: two days later both agree.
-    later = Decider(policy).verdict(found, now=NOW + 2 * DAY).action is Action.EXPIRE
+    later = Decider(policy).verdict(found, now=NOW + 2 * DAY, tags={"a": "b"}).action is Action.EXPIRE
     assert later or not by_rule

@@ -251,6 +251,11 @@ def test_a_policy_cannot_be_changed_once_it_is_read() -> None:
             "age.tag",
             "does not go with versions: noncurrent or all",
         ),
+        (
+            {"select.exclude_tags": {"a": "x"}, "abort_incomplete_after": "7d"},
+            "abort_incomplete_after = '7d'",
+            "nobody tells the tags of an upload",
+        ),
         ({"pointers": []}, "pointers", "is empty"),
         ({"pointers": [{"key": "a"}] * 101}, "pointers", "is too long"),
         ({"pointers": [{}]}, "pointers[0].key", "is missing"),

@@ -16,6 +16,7 @@ from pydantic.alias_generators import to_pascal
 
 from s3_retention.core.lifecycle_rules import Rule
 from s3_retention.core.policy import parse_policy
+from s3_retention.core.tags import ANY
 from s3_retention.errors import LifecycleError, PolicyError
 
 if TYPE_CHECKING:
@@ -121,10 +122,20 @@ def _refuse(rule_id: str, rule: Rule) -> Iterator[NotExpressed]:
     """Give why nothing of a rule may become a policy: its policy would be for more objects than the rule."""
     if rule.status == "Disabled":
         yield NotExpressed(rule_id, "Status", "is Disabled, and there is no policy that is off; skipped")
-    if (rule.filter is not None and rule.filter.tag is not None) or rule.scope.tags:
-        yield NotExpressed(rule_id, "Filter", "is by tag, which policies do not see; select by prefix")
-    if rule.filter is not None and rule.filter.all_of is not None and rule.filter.prefix is not None:
-        yield NotExpressed(rule_id, "Filter", "has a prefix beside And; S3 takes one of the two")
+    tags = rule.wanted_tags
+    if len({one.key for one in tags}) < len(tags):
+        yield NotExpressed(rule_id, "Filter", "names a tag twice, and an object has one value of it")
+    if any(one.value == ANY for one in tags):
+        yield NotExpressed(
+            rule_id, "Filter", f"wants a tag of value {ANY!r}, which means any value in a policy"
+        )
+    of_filter = rule.filter
+    if of_filter is not None and of_filter.all_of is not None:
+        beside = (
+            "a prefix" if of_filter.prefix is not None else "a tag" if of_filter.tag is not None else None
+        )
+        if beside is not None:
+            yield NotExpressed(rule_id, "Filter", f"has {beside} beside And; S3 takes one of the two")
     if rule.filter is not None and rule.prefix is not None:
         yield NotExpressed(rule_id, "Prefix", "stands beside Filter; S3 takes one of the two")
 
@@ -151,7 +162,15 @@ def _leave_out(rule_id: str, rule: Rule) -> Iterator[NotExpressed]:
             "Expiration.ExpiredObjectDeleteMarker",
             "goes with versions: noncurrent alone, and the rule has no NoncurrentVersionExpiration",
         )
-    if rule.abort_incomplete_multipart_upload is not None and not _is_policy(rule):
+    if rule.wanted_tags and rule.noncurrent_version_expiration is not None:
+        yield NotExpressed(
+            rule_id, "NoncurrentVersionExpiration", "is by tag, which a policy for versions does not see"
+        )
+    if rule.wanted_tags and rule.abort_incomplete_multipart_upload is not None:
+        yield NotExpressed(
+            rule_id, "AbortIncompleteMultipartUpload", "is by tag, and nobody tells the tags of an upload"
+        )
+    elif rule.abort_incomplete_multipart_upload is not None and not _is_policy(rule):
         yield NotExpressed(
             rule_id, "AbortIncompleteMultipartUpload", "is a field of a policy, and the rule makes none"
         )
@@ -166,7 +185,7 @@ def _documents(rule_id: str, rule: Rule, bucket: str, taken: set[str]) -> Iterat
     """Make the policies of a rule: one for what is current, one for what is not."""
     abort = rule.abort_incomplete_multipart_upload
     more: dict[str, Any] = {}
-    if abort is not None:
+    if abort is not None and not rule.wanted_tags:
         more["abort_incomplete_after"] = _days(abort.days_after_initiation)
     if rule.expiration is not None and rule.expiration.days is not None:
         name = _name(rule_id, taken)
@@ -176,7 +195,7 @@ def _documents(rule_id: str, rule: Rule, bucket: str, taken: set[str]) -> Iterat
         yield _document(name, rule_id, rule, bucket, days=rule.expiration.days) | more
         taken, more = taken | {name}, {}
     noncurrent = rule.noncurrent_version_expiration
-    if noncurrent is not None:
+    if noncurrent is not None and not rule.wanted_tags:
         more["versions"] = "noncurrent"
         if noncurrent.newer_noncurrent_versions is not None:
             more["keep_newest_noncurrent"] = noncurrent.newer_noncurrent_versions
@@ -196,6 +215,8 @@ def _document(name: str, rule_id: str, rule: Rule, bucket: str, *, days: int) ->
         select["min_size"] = scope.object_size_greater_than + 1
     if scope.object_size_less_than is not None:
         select["max_size"] = scope.object_size_less_than - 1
+    if rule.wanted_tags:
+        select["tags"] = {one.key: one.value for one in rule.wanted_tags}
     return {
         "name": name,
         "version": "v1",

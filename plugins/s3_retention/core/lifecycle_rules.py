@@ -38,11 +38,18 @@ class AbortIncompleteMultipartUpload(_Part):
     days_after_initiation: Days
 
 
+class Tag(_Part):
+    """A tag that an object must have, with this value."""
+
+    key: str
+    value: str
+
+
 class Scope(_Part):
     """What all of a filter's conditions are; sizes are exclusive bounds, in bytes."""
 
     prefix: str | None = None
-    tags: list[Any] | None = None
+    tags: list[Tag] | None = None
     object_size_greater_than: Annotated[int, Field(ge=0)] | None = None
     object_size_less_than: Annotated[int, Field(ge=1)] | None = None
 
@@ -50,7 +57,7 @@ class Scope(_Part):
 class Filter(Scope):
     """One condition, or several under ``And``."""
 
-    tag: Any = None
+    tag: Tag | None = None
     all_of: Scope | None = Field(None, alias="And")
 
 
@@ -75,3 +82,9 @@ class Rule(_Part):
         if self.filter is None:
             return Scope.model_validate({"Prefix": self.prefix})
         return self.filter.all_of or self.filter
+
+    @property
+    def wanted_tags(self) -> list[Tag]:
+        """The tags that an object must have, in whichever form they were written."""
+        alone = self.filter.tag if self.filter is not None else None
+        return [*(self.scope.tags or ()), *(() if alone is None else (alone,))]

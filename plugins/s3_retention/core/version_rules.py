@@ -55,6 +55,15 @@ def _tags_of_versions(policy: RetentionPolicy) -> Iterator[Fault]:
         yield from (Fault(path, fault) for path in tag_fields(policy))
 
 
+def _uploads_of_tags(policy: RetentionPolicy) -> Iterator[Fault]:
+    by_tag = policy.select.tags is not None or policy.select.exclude_tags is not None
+    if by_tag and policy.abort_incomplete_after is not None:
+        yield Fault(
+            ("abort_incomplete_after",),
+            "does not go with select.tags or exclude_tags: nobody tells the tags of an upload; write another policy",
+        )
+
+
 def tag_fields(policy: RetentionPolicy) -> Iterator[tuple[str, str]]:
     """Give the fields by which a policy asks for tags."""
     for section, name in (("select", "tags"), ("select", "exclude_tags"), ("age", "tag")):
@@ -68,4 +77,5 @@ VERSION_RULES: tuple[tuple[frozenset[str], Callable[[RetentionPolicy], Iterator[
     (frozenset({"versions", "bypass_governance"}), _bypass_of_none),
     (frozenset({"versions", "pointers"}), _pointers_of_versions),
     (frozenset({"versions", "select", "age"}), _tags_of_versions),
+    (frozenset({"select"}), _uploads_of_tags),
 )
