@@ -105,7 +105,11 @@ class MemoryStore:
     def get_object_tagging(self, *, Bucket: str, Key: str) -> dict[str, Any]:
         found = self._bucket(Bucket).current(Key)
         if found is None:
-            raise refusal("NoSuchKey", 404)
+            raise (
+                refusal("MethodNotAllowed", 405)
+                if self.buckets[Bucket].versions.get(Key)
+                else refusal("NoSuchKey", 404)
+            )
         return _answer(TagSet=list(found.tags))
 
     def put_object_legal_hold(

@@ -319,6 +319,16 @@ def tags_absent(store: Store) -> str:
     return said(lambda: store.client.get_object_tagging(Bucket=store.bucket, Key="a"))
 
 
+def tags_under_marker(store: Store) -> str:
+    store.set_versioning("Enabled")
+    store.put("a")
+    store.delete({"Key": "a"})
+    found = store.gateway.read_tags(ObjectRef(store.bucket, "a"))
+    assert isinstance(found, Outcome)
+    assert found.is_gone
+    return tags_absent(store)
+
+
 def tags_overwritten(store: Store) -> str:
     tags(store)
     store.put("a", body=b"new")
@@ -465,7 +475,7 @@ CHECKS: dict[str, Callable[[Store], str]] = {
             *(pages, deleted_under, order, start_after, empty),
             *(plain_keys, two_forms, line_feed, control, slashes, leading_slash, trailing_slash),
             *(backslash, segment, longest, too_long),
-            *(body, body_absent, tags, tags_absent, tags_overwritten),
+            *(body, body_absent, tags, tags_absent, tags_under_marker, tags_overwritten),
             *(marker, second_marker, one_version, held_version, suspended),
             *(version_pages, version_border, version_keys, version_after, marker_head),
         )

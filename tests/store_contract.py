@@ -92,6 +92,12 @@ PROMISES: tuple[Promise, ...] = (
     ),
     Promise("tags_absent", "the tags of an absent key", "404 NoSuchKey", f"{_API}API_GetObjectTagging.html"),
     Promise(
+        "tags_under_marker",
+        "the tags of a key under a delete marker",
+        "405 MethodNotAllowed",
+        f"{_GUIDE}DeleteMarker.html",
+    ),
+    Promise(
         "tags_overwritten",
         "the tags of an object that was written anew without any",
         "none",
@@ -162,6 +168,7 @@ class Deviation:
 
 
 _FROM_LISTING = "only names that a listing gave are planned, and by that name it is deleted"
+_TOLD_BY_LOOK = "gone in either way: what AWS says is told from a store that knows no tags by a look"
 _NO_SUCH_OBJECT = "no object there can have such a key"
 
 DEVIATIONS: tuple[Deviation, ...] = (
@@ -213,6 +220,8 @@ DEVIATIONS: tuple[Deviation, ...] = (
         "as U+FFFD",
         "its own name is lost: every version of such a key is kept as `key_not_recordable`",
     ),
+    Deviation(SEAWEEDFS, "tags_under_marker", "404 NoSuchKey", _TOLD_BY_LOOK),
+    Deviation(MOTO, "tags_under_marker", "404 NoSuchKey", _TOLD_BY_LOOK),
     Deviation(SEAWEEDFS, "marker_head", "404 404", "a marker is looked at by a listing of its key"),
     Deviation(
         MOTO,

@@ -20,7 +20,7 @@ from s3_retention.shell.verdicts import list_verdicts
 from s3_retention.sources.s3_listing import S3Listing
 from s3_retention.steps import audit, pointers, simulate
 from tests.factories import BY_LAST_MODIFIED, KEEP_LATEST, NO_WAIT, Pages, a_policy, facts
-from tests.fakes import fake_gateway, faulty_gateway, one_after_another, refusal
+from tests.fakes import deleted, fake_gateway, faulty_gateway, one_after_another, refusal
 
 if TYPE_CHECKING:
     from s3_retention.s3.gateway import S3Gateway
@@ -202,6 +202,47 @@ def test_what_is_named_while_the_store_is_probed_is_kept(pointed: World) -> None
     assert pointed.outcomes() == {B: "deleted", C: "kept:kept_pointer"}
 
 
+def test_what_is_named_while_keepers_are_looked_at_is_not_what_the_store_is_probed_with(world: World) -> None:
+    old, new = ([f"exports/2020-0{month}/{name}.json" for name in "abc"] for month in (1, 2))
+    world.put(*old, *new, "exports/x")
+    point(world, "exports/x")
+    world = world.under(keep=KEEP_LATEST, pointers=[{"key": LATEST}])
+    (batch,) = world.planned().batches
+    real = world.gateway.client.head_object
+    asked: list[str] = []
+
+    def look(**arguments: Any) -> Any:
+        if arguments["Key"] == new[2]:
+            point(world, old[0])
+        return real(**arguments)
+
+    def ignore(**arguments: Any) -> Any:
+        named = [one["Key"] for one in arguments["Delete"]["Objects"]]
+        asked.extend(named)
+        return deleted(*named)
+
+    gateway = faulty_gateway(world.gateway, head_object=look, delete_objects=ignore)
+    replace(world.through(gateway), knows_store=False).delete(batch)
+    assert old[1] in asked
+    assert old[0] not in asked
+    assert world.outcomes()[old[0]] == "kept:kept_pointer"
+
+
+def test_a_store_that_does_not_answer_is_not_asked_for_each_part(pointed: World) -> None:
+    pointed.put(*(f"exports/2020-01/{number:03}.json" for number in range(250)))
+    world = pointed.under(batch={"recheck": "time"})
+    (batch,) = world.planned().batches
+    num_asked = 0
+
+    def busy(**_: Any) -> Any:
+        nonlocal num_asked
+        num_asked += 1
+        raise refusal("SlowDown", 503)
+
+    world.through(faulty_gateway(world.gateway, delete_objects=busy)).delete(batch)
+    assert num_asked == NO_WAIT.max_attempts
+
+
 def test_where_each_object_is_looked_at_first_the_pointers_are_read_for_each_part(pointed: World) -> None:
     keys = [f"exports/2020-01/{number:03}.json" for number in range(120)]
     pointed.put(*keys)
@@ -236,6 +277,42 @@ def test_a_folder_that_is_named_after_the_plan_is_found_to_be_there(pointed: Wor
     pointed.put("exports/2020-03/x.json")
     point(pointed, "exports/2020-01/gone.json", name)
     assert pointed.delete(batch).num_by_outcome == {"deleted": 2}
+
+
+def test_a_list_that_only_grows_is_looked_at_from_both_ends(pointed: World) -> None:
+    gone = [f"exports/2019-01/{number}.json" for number in range(150)]
+    (batch,) = pointed.planned().batches
+    point(pointed, *gone, A)
+    assert pointed.delete(batch).num_by_outcome == {"deleted": 2}
+
+
+def test_a_long_list_of_which_nothing_is_there_says_how_much_of_it_was_looked_at(pointed: World) -> None:
+    (batch,) = pointed.planned().batches
+    point(pointed, *(f"exports/2019-01/{number}.json" for number in range(150)))
+    said = "names no object that is there by the first and the last 50 of its 150 names"
+    assert said in str(pointed.delete(batch).stopped_message)
+
+
+def test_one_name_that_is_denied_does_not_hide_that_another_is_there(pointed: World) -> None:
+    (batch,) = pointed.planned().batches
+    point(pointed, "exports/secret", A)
+
+    def look(**arguments: Any) -> Any:
+        if arguments["Key"] == "exports/secret":
+            raise refusal("403", 403)
+        return pointed.gateway.client.head_object(**arguments)
+
+    pointed.through(faulty_gateway(pointed.gateway, head_object=look)).delete(batch)
+    assert pointed.outcomes() == {B: "deleted", C: "deleted"}
+
+
+def test_a_listing_that_cannot_be_believed_says_nothing_of_what_is_there(pointed: World) -> None:
+    (batch,) = pointed.planned().batches
+    point(pointed, "exports/nothing")
+    odd = {"IsTruncated": False, "Contents": [{"Key": 1}]}
+    result = pointed.through(faulty_gateway(pointed.gateway, list_objects_v2=lambda **_: odd)).delete(batch)
+    assert (result.stopped_class, result.may_pass) == ("config", True)
+    assert "'exports/nothing' cannot be looked at: ListingError" in str(result.stopped_message)
 
 
 def test_a_store_that_will_not_show_what_a_pointer_names_stops_the_batch(pointed: World) -> None:

@@ -24,7 +24,7 @@ from s3_retention.store.connection import connect, transaction
 from sandbox.process import wait_until
 from tests.app_database import AppDatabase, orphans_of
 from tests.factories import NO_WAIT
-from tests.fakes import asked, deleted, faulty_gateway
+from tests.fakes import asked, deleted, faulty_gateway, refusal
 from tests.integration.test_orphaned_rows import RULES, row_outcomes
 
 if TYPE_CHECKING:
@@ -488,3 +488,37 @@ def test_a_file_that_is_gone_while_its_rows_could_not_be_reached_is_told_where_a
     assert guarded.outcomes() == {"sfs/a": "already_absent", "sfs/b": "already_absent"}
     is_left = "deleted" if is_closed(guarded) else "left"
     assert row_outcomes(guarded) == {str(row): is_left, str(other): "deleted"}
+
+
+def test_what_is_kept_before_it_was_sent_is_told_so_and_its_mark_is_taken_back(
+    world: World, app: AppDatabase
+) -> None:
+    source = orphans_of(
+        world.bucket,
+        soft_delete="deleting_at",
+        references=[{"table": "mail.drafts", "column": "sfs_key"}],
+    )
+    # Where each object is looked at first, the rows are checked for each part.
+    looking = world.under(**RULES, source=source, batch={"recheck": "time"})
+    looking = replace(looking, orphans=app.rows(looking.policy))
+    keys = [f"sfs/{number:03}" for number in range(120)]
+    looking.put(*keys)
+    ids = {key: app.add(key)[0] for key in keys}
+    app.add("sfs/else", age=None)
+    (batch,) = looking.planned().batches
+    last, real = keys[-1], looking.gateway.client
+
+    def refer(**arguments: Any) -> Any:
+        app.run("INSERT INTO mail.drafts (sfs_key) VALUES (%s) ON CONFLICT DO NOTHING", last)
+        return real.delete_objects(**arguments)
+
+    def look(**arguments: Any) -> Any:
+        if arguments["Key"] == last:
+            raise refusal("503", 503)
+        return real.head_object(**arguments)
+
+    gateway = faulty_gateway(looking.gateway, delete_objects=refer, head_object=look)
+    result = looking.through(gateway).delete(batch)
+    assert result.num_by_outcome == {"deleted": 119, "kept": 1}
+    assert looking.outcomes()[last] == "kept:referenced"
+    assert app.run("SELECT deleting_at FROM mail.attachments WHERE id = %s", ids[last]) == [(None,)]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import ClientError
 
-from s3_retention.core.audit import Kind
+from s3_retention.core.audit import Kind, State
 from s3_retention.core.holder import Holder
 from s3_retention.core.objects import ObjectRef
 from s3_retention.errors import ListingError, ListingRefusedError, PlanRefusedError
@@ -215,7 +218,7 @@ def test_an_identity_that_may_read_no_tags_is_found_out_before_the_end_of_a_long
 def test_a_store_that_does_not_say_its_tags_plans_nothing(
     tagged: World, monkeypatch: pytest.MonkeyPatch, answer: Any, error: type[Exception]
 ) -> None:
-    monkeypatch.setattr(tags, "RetryLimits", lambda: NO_WAIT)
+    monkeypatch.setattr(tags, "RetryLimits", lambda: replace(NO_WAIT, ending=Event()))
     world = tagged.through(faulty_gateway(tagged.gateway, get_object_tagging=one_after_another(answer)))
     world.claim()
     with pytest.raises(error, match=r"reading the tags of .* broke off") as caught:
@@ -287,6 +290,82 @@ def test_a_redrive_reads_the_tags_anew(tagged: World) -> None:
     tag(tagged, B)
     assert tagged.redrive().num_by_outcome == {"deleted": 1, "kept": 1}
     assert tagged.keys() == {B, C}
+
+
+def test_a_redrive_sends_few_at_a_time_too_and_asks_before_each(world: World) -> None:
+    keys = [f"exports/2020-01/{number:03}.json" for number in range(150)]
+    world.put(*keys)
+    for key in keys:
+        tag(world, key, **TEMP)
+    world = by_tags(world).under(limits={"allow_expire_everything": True, "max_denied_share": None})
+    world.s3.deny(world.bucket, keys)
+    world.clean()
+    world.s3.allow(world.bucket, keys)
+    real = world.gateway.client.delete_objects
+    sizes: list[int] = []
+
+    def first_part(**arguments: Any) -> Any:
+        sizes.append(len(arguments["Delete"]["Objects"]))
+        tag(world, keys[-1])
+        return real(**arguments)
+
+    world.through(faulty_gateway(world.gateway, delete_objects=first_part)).redrive()
+    assert sizes == [100, 49]
+    assert world.keys() == {keys[-1]}
+
+
+def test_what_is_under_a_delete_marker_is_gone_where_the_store_says_405_as_aws_does(tagged: World) -> None:
+    # What AWS answers for the tags of such a key, as for those of a key of a store without tags.
+    real = tagged.gateway.client.get_object_tagging
+
+    def ask(**arguments: Any) -> Any:
+        try:
+            return real(**arguments)
+        except ClientError:
+            raise refusal("MethodNotAllowed", 405) from None
+
+    world = tagged.through(faulty_gateway(tagged.gateway, get_object_tagging=ask))
+    (batch,) = world.planned().batches
+    world.admin.delete_object(Bucket=world.bucket, Key=A)
+    world.delete(batch)
+    assert world.outcomes() == {A: "already_absent", B: "deleted"}
+
+
+def test_a_share_of_a_tenant_is_of_what_has_the_tags(world: World) -> None:
+    regex = r"(?s)exports/(?P<month>\d{4}-\d{2})/(?P<customer>[a-z]+)/.+\.json"
+    due = [f"exports/2020-01/a/{number}.json" for number in range(3)]
+    young = [f"exports/2026-12/a/{number}.json" for number in range(9)]
+    source = Pages([[facts(key) for key in due + young]], tags=dict.fromkeys(due, TEMP))
+    limits = {"allow_expire_everything": True, "max_tenant_share": 0.5}
+    policy = a_policy(select={"regex": regex, "tags": TEMP}, tenant={"group": "customer"}, limits=limits)
+    planned, _ = simulate.run(world.conn, source, policy, Holder("d", "r", "t"))
+    assert planned.largest_tenant_share == 1.0
+
+
+def test_threads_that_wait_for_a_store_at_fault_end_with_the_scan(
+    tagged: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = replace(NO_WAIT, ending=Event())
+    monkeypatch.setattr(tags, "RetryLimits", lambda: limits)
+    unknown = one_after_another(refusal("NotImplemented", 501))
+    world = tagged.through(faulty_gateway(tagged.gateway, get_object_tagging=unknown))
+    world.claim()
+    with pytest.raises(ListingRefusedError):
+        world.plan()
+    assert limits.ending.is_set()
+
+
+def test_an_audit_whose_tags_are_denied_says_that_it_does_not_know(tagged: World) -> None:
+    tagged.clean()
+    tagged.put(A)
+    tag(tagged, A, **TEMP)
+    listing = S3Listing(tagged.gateway, tagged.bucket, "exports/")
+    denied = faulty_gateway(
+        tagged.gateway, get_object_tagging=one_after_another(refusal("AccessDenied", 403))
+    )
+    found = audit.run(tagged.conn, audit.Sides(listing, denied), tagged.policy, Holder("d", "r", "t"))
+    (one,) = found.findings
+    assert (one.key, one.state, one.detail) == (A, State.UNKNOWN, "AccessDenied")
 
 
 def test_a_redrive_whose_tags_cannot_be_read_deletes_nothing(tagged: World) -> None:

@@ -44,6 +44,7 @@ class Decider:
 
     __slots__ = (
         "_age",
+        "_asks_all",
         "_bucket",
         "_classes",
         "_dates_by_tag",
@@ -64,6 +65,12 @@ class Decider:
         self._tenant_group = policy.tenant.group if policy.tenant is not None else None
         self._has_tenants = policy.tenant is not None
         self._tags = TagRule(policy.select) if policy.asks_tags else None
+        # Elsewhere what is not due is held against nothing, and need not be asked for its tags.
+        self._asks_all = (
+            policy.age.tag is not None
+            or self._group_by is not None
+            or policy.limits.max_tenant_share is not None
+        )
         self._dates_by_tag = policy.age.tag is not None
 
     def candidate(  # noqa: C901, PLR0911 - one for each reason
@@ -125,7 +132,7 @@ class Decider:
         assert self._tags is not None  # noqa: S101 - the caller has asked
         if tags is not None:
             return None if self._tags.selects(tags) else OTHER_TAGS
-        if self._dates_by_tag or self._group_by is not None or now is None:
+        if self._asks_all or now is None:
             return TAGS_NOT_READ
         period = self._age.period(facts)
         due_at = None if isinstance(period, str) else self._age.due_at(period.ends_at)

@@ -44,6 +44,9 @@ RETRIED_IN_TASK = frozenset(
 )
 """Worth another attempt within the task; the others need a person first."""
 
+OF_ONE_OBJECT = frozenset({FailureClass.PERMISSION, FailureClass.MALFORMED})
+"""Of a look at one object: what another one need not meet."""
+
 STOPS_BATCH = frozenset({FailureClass.CONFIG, FailureClass.AUTH, FailureClass.CLOCK})
 """No fault of an object: every further request would fail alike, so the batch stops."""
 

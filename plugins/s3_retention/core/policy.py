@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from s3_retention.core import policy_rules as rules
 from s3_retention.core.durations import Duration
@@ -30,7 +30,7 @@ from s3_retention.core.policy_pointers import Pointer
 from s3_retention.core.policy_rows import RowKey, Rows
 from s3_retention.core.policy_source import Source
 from s3_retention.core.policy_tenant import Tenant
-from s3_retention.core.policy_types import Flag, StrictModel, Text, UtcTime, Whole
+from s3_retention.core.policy_types import Flag, StrictModel, Text, UtcTime, Whole, refuse_null
 from s3_retention.core.schedule import check_schedule
 from s3_retention.errors import PolicyError
 
@@ -126,6 +126,8 @@ class RetentionPolicy(StrictModel):
     window: Window = Window()
     batch: Batch = Batch()
     limits: Limits = Limits()
+
+    _say_what_stays = field_validator("keep", "pointers", mode="before")(refuse_null)
 
     @model_validator(mode="after")
     def _refuse_contradictions(self) -> Self:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from s3_retention.core import policy_rules as rules
 from s3_retention.core.durations import Duration
@@ -21,6 +21,7 @@ from s3_retention.core.policy_types import (
     Tags,
     Text,
     Whole,
+    refuse_null,
 )
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ class Select(StrictModel):
         None, description="Tags that an object must have, each with its value, some values, or '*' for any."
     )
     exclude_tags: Tags | None = Field(None, description="Tags any of which keeps an object.")
+
+    _have_tags = field_validator("tags", "exclude_tags", mode="before")(refuse_null)
 
     @model_validator(mode="after")
     def _select_something(self) -> Self:

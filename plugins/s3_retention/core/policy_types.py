@@ -5,11 +5,20 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+)
 
 from s3_retention.core import policy_rules as rules
 from s3_retention.core.key_date import finest_level
 from s3_retention.core.storage_classes import check_class
+from s3_retention.core.tags import ANY
 
 
 def _check_time(value: object) -> object:
@@ -43,17 +52,47 @@ StorageClasses = Annotated[
     # The order means nothing, and two orders are one rule.
     AfterValidator(lambda names: tuple(sorted(set(names)))),
 ]
-_TagName = Annotated[str, Field(strict=True, min_length=1, max_length=128), AfterValidator(rules.check_text)]
-_TagValue = Annotated[str, Field(strict=True, max_length=256), AfterValidator(rules.check_text)]
+
+
+def _check_star(text: str) -> str:
+    # No tag of S3 can hold one (https://docs.aws.amazon.com/AmazonS3/latest/API/API_Tag.html), and none is a pattern.
+    if "*" in rules.check_text(text) and text != ANY:
+        raise ValueError(f"is no pattern: write the whole of it, or {ANY!r} for any value")
+    return text
+
+
+def _check_name(text: str) -> str:
+    if "*" in rules.check_text(text):
+        raise ValueError("is no pattern: write the whole name of one tag")
+    return text
+
+
+def refuse_null(value: object) -> object:
+    """Refuse a field with nothing behind it: what it was to keep would go, without a word."""
+    if value is None:
+        raise ValueError("is empty; fill it in or remove it")
+    return value
+
+
+_TagName = Annotated[str, Field(strict=True, min_length=1, max_length=128), AfterValidator(_check_name)]
+_TagValue = Annotated[str, Field(strict=True, max_length=256), AfterValidator(_check_star)]
 _TagValues = Annotated[
     tuple[_TagValue, ...],
     # One value may stand for itself; of several, the order means nothing.
     BeforeValidator(lambda value: value if isinstance(value, list | tuple) else (value,)),
     Field(min_length=1),
     AfterValidator(lambda values: tuple(sorted(set(values)))),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "maxLength": 256},
+                {"type": "array", "minItems": 1, "items": {"type": "string", "maxLength": 256}},
+            ]
+        }
+    ),
 ]
-# https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-tagging.html: ten tags an object, and these lengths.
-Tags = Annotated[dict[_TagName, _TagValues], Field(min_length=1, max_length=10)]
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-tagging.html: these lengths.
+Tags = Annotated[dict[_TagName, _TagValues], Field(min_length=1, max_length=50)]
 UtcTime = Annotated[AwareDatetime, BeforeValidator(_check_time), AfterValidator(_to_utc)]
 
 

@@ -141,7 +141,12 @@ class S3Gateway:
 
     def read_tags(self, ref: ObjectRef) -> dict[str, str] | Outcome:
         """Read the tags of an object, or why that cannot be had. Needs ``s3:GetObjectTagging``."""
-        return read_tags(self.client, ref)
+        found = read_tags(self.client, ref)
+        if isinstance(found, Outcome) and found.kind is FailureClass.UNSUPPORTED:
+            # AWS says 405 of a key under a delete marker, as a store does that knows no tags.
+            seen = self.look(ref)
+            return seen if isinstance(seen, Outcome) and seen.is_final else found
+        return found
 
     def delete_chunk(
         self, targets: Sequence[ObjectFacts], *, guard: Guard = BY_ETAG, ending: Event = NEVER

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,10 +15,10 @@ from s3_retention.s3.recheck import Faults
 from s3_retention.steps import checks, decide_versions, probe
 from s3_retention.steps.attempt_rows import RowChecks
 from s3_retention.steps.decide_again import Delivery, decide_again, unless_gone
-from s3_retention.steps.retry import Attempted, Decide, delete_with_retries
+from s3_retention.steps.retry import Attempted, Attempts, Decide, delete_with_retries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from s3_retention.core.command import DeleteCommand
     from s3_retention.core.objects import ObjectRef
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 MAX_CHECKED = 100
-"""Objects for which rows, pointers and tags are asked once, where each is looked at before its delete."""
+"""Objects for which rows, pointers and tags are asked at once, where each is asked for something by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +77,21 @@ def _attempt(
     found_out: Callable[[EtagCondition], object],
     check: Decide | None = None,
 ) -> Attempt:
+    came = _Came()
     checked = check(delivery.commands) if check is not None else {}
-    decided = decide_again(gateway, policy, delivery, limits, checked)
-    named = _undecided(delivery.commands, decided)
+    named = came.take(delivery.commands, decide_again(gateway, policy, delivery, limits, checked))
     versions = decide_versions.run(gateway, policy, named, delivery.now, limits)
-    decided |= versions.outcomes
-    rest = _undecided(delivery.commands, decided)
+    rest = came.take(named, versions.outcomes)
     was_unknown = condition is None
     if condition is None:
+        # It deletes what it finds the store out by, and the keepers' looks may have taken their time.
+        rest = came.take(rest, _check_now(check, gateway, delivery, limits, rest))
         probed = probe.run(gateway, rest, limits)
         condition = probed.condition
         if condition is not None:
             found_out(condition)
         if probed.command is not None and probed.outcome is not None:
-            decided[probed.command.command_id] = probed.outcome
-            rest.remove(probed.command)
-    attempted: list[Attempted] = [
-        # A look that failed was an attempt, and so was a delete by the probe; a decision to keep was none.
-        (command, outcome, command.num_attempts + (not outcome.is_final or outcome.kind is Final.DELETED))
-        for command in (delivery.commands if decided else ())
-        if (outcome := decided.get(command.command_id)) is not None
-    ]
-    num_failed = Counter(outcome.kind.value for _, outcome, _ in attempted if not outcome.is_final)
+            rest = came.take(rest, {probed.command.command_id: probed.outcome})
     guard = Guard.of(
         condition,
         rechecks_time=policy.batch.recheck is Recheck.TIME,
@@ -111,44 +104,82 @@ def _attempt(
     first = _undecided(rest, versions.beneath)
     # Between the check and here the probe, or looks at keepers and objects, may have taken their time.
     took_time = was_unknown or delivery.is_redrive or any(one.group_key is not None for one in first)
-    for number, part in enumerate(_parts(first, guard, check)):
-        is_checked = check is None or (number == 0 and not took_time)
-        done = delete_with_retries(gateway, part, guard, limits, decide=anew, is_decided=is_checked)
-        attempted += done.attempted
-        num_failed += done.num_failed_by_class
-        if any(outcome.stops_batch for _, outcome, _ in done.attempted):
+    size = (
+        MAX_CHECKED if check is not None and (guard.looks_first or policy.asks_tags) else max(len(first), 1)
+    )
+    for start in range(0, len(first), size):
+        part = first[start : start + size]
+        if start or took_time:
+            part = came.take(part, _check_now(check, gateway, delivery, limits, part))
+        came.add(delete_with_retries(gateway, part, guard, limits, decide=anew))
+        if came.is_store_at_fault:
             break
     # Where the delivery is to end, what lies beneath was perhaps not sent: the next one decides what lies on top, too.
     if versions.beneath and not limits.ending.is_set():
         last = [command for command in rest if command.command_id in versions.beneath]
-        bare, left = _bare_ones(last, versions.beneath, attempted)
+        bare, left = _bare_ones(last, versions.beneath, came.attempted)
+        came.attempted += left
         # By a second look: what lay beneath is gone by what the store said, and a newer one may have come meanwhile.
-        done = delete_with_retries(gateway, bare, guard, limits, decide=anew, is_decided=False)
-        attempted += left
-        attempted += done.attempted
-        num_failed += done.num_failed_by_class
-    return Attempt(attempted, num_failed, condition)
+        came.add(delete_with_retries(gateway, bare, guard, limits, decide=anew, is_decided=False))
+    return Attempt(came.attempted, came.num_failed, condition)
+
+
+@dataclass(slots=True)
+class _Came:
+    """What came of a delivery so far; ``is_store_at_fault`` is of the last request."""
+
+    attempted: list[Attempted] = field(default_factory=list)
+    num_failed: Counter[str] = field(default_factory=Counter)
+    is_store_at_fault: bool = False
+
+    def take(
+        self, commands: Sequence[DeleteCommand], decided: Mapping[bytes, Outcome]
+    ) -> list[DeleteCommand]:
+        """Take in what was decided without a request for it, or by the probe; the other commands are given back."""
+        for command in commands if decided else ():
+            outcome = decided.get(command.command_id)
+            if outcome is not None:
+                # A look that failed was an attempt, and so was a delete by the probe; a decision to keep was none.
+                num = command.num_attempts + (not outcome.is_final or outcome.kind is Final.DELETED)
+                self.attempted.append((command, outcome, num))
+                self.num_failed += Counter() if outcome.is_final else Counter([outcome.kind.value])
+        self._see(decided.values())
+        return _undecided(commands, decided)
+
+    def add(self, done: Attempts) -> None:
+        """Take in what became of a request."""
+        self.attempted += done.attempted
+        self.num_failed += done.num_failed_by_class
+        self._see(outcome for _, outcome, _ in done.attempted)
+
+    def _see(self, outcomes: Iterable[Outcome]) -> None:
+        faults = (one for one in outcomes if not one.is_final)
+        self.is_store_at_fault |= any(one.stops_batch or one.whole_request for one in faults)
+
+
+def _check_now(
+    check: Decide | None,
+    gateway: S3Gateway,
+    delivery: Delivery,
+    limits: RetryLimits,
+    commands: Sequence[DeleteCommand],
+) -> dict[bytes, Outcome]:
+    """Check once more what this delivery has not sent yet."""
+    if check is None or not commands:
+        return {}
+    return _check_again(check, gateway, limits, commands) if delivery.is_again else check(commands)
 
 
 def _check_again(
     check: Decide, gateway: S3Gateway, limits: RetryLimits, commands: Sequence[DeleteCommand]
 ) -> dict[bytes, Outcome]:
-    """Check anew what was sent already, and was not answered: its object may be gone."""
+    """Check anew what may have been sent already, and was not answered: its object may be gone."""
     by_id = {command.command_id: command for command in commands}
     faults = Faults()
     return {
         command_id: unless_gone(gateway, by_id[command_id], outcome, limits, faults)
         for command_id, outcome in check(commands).items()
     }
-
-
-def _parts(
-    commands: list[DeleteCommand], guard: Guard, check: Decide | None
-) -> Iterator[list[DeleteCommand]]:
-    """Cut what is checked into parts where the store looks at each object first, which takes its time."""
-    size = MAX_CHECKED if check is not None and guard.looks_first else max(len(commands), 1)
-    for start in range(0, len(commands), size):
-        yield commands[start : start + size]
 
 
 def _undecided(commands: Sequence[DeleteCommand], decided: Collection[bytes]) -> list[DeleteCommand]:

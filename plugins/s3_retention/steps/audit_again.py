@@ -117,9 +117,12 @@ class Again:
         seen = self.store.look(ObjectRef(self.policy.source.bucket, one.key, one.version_id))
         if isinstance(seen, Outcome) and not seen.is_final:
             return replace(one, state=State.UNKNOWN, detail=seen.code or seen.kind.value)
-        return replace(one, state=State.CONFIRMED if self._is_so(one, seen) else State.REFUTED)
+        is_so = self._is_so(one, seen)
+        if isinstance(is_so, Outcome):
+            return replace(one, state=State.UNKNOWN, detail=is_so.code or is_so.kind.value)
+        return replace(one, state=State.CONFIRMED if is_so else State.REFUTED)
 
-    def _is_so(self, one: Difference, seen: ObjectFacts | Outcome) -> bool:
+    def _is_so(self, one: Difference, seen: ObjectFacts | Outcome) -> bool | Outcome:
         if isinstance(seen, Outcome):
             return one.kind is Kind.ROW_WITHOUT_OBJECT
         if one.kind is Kind.OBJECT_WITHOUT_ROW:
@@ -131,5 +134,7 @@ class Again:
             return True
         # Of a listing: one that was written again meanwhile may be young.
         decided = tags.judge(self.store, self.decider.candidate, seen, limits=RetryLimits())
+        if isinstance(decided, Outcome) and not decided.is_final:
+            return decided
         due_at = decided.due_at if isinstance(decided, Candidate) else None
         return self.due_before is not None and due_at is not None and due_at < self.due_before

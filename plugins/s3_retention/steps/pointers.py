@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from s3_retention.core.objects import ObjectRef
-from s3_retention.core.outcome import POINTER_UNAVAILABLE, FailureClass, Outcome, kept
+from s3_retention.core.outcome import OF_ONE_OBJECT, POINTER_UNAVAILABLE, FailureClass, Outcome, kept
 from s3_retention.core.pointers import (
     KEPT_POINTER,
     MAX_BYTES,
@@ -138,7 +138,7 @@ def check(
         if not isinstance(found, Unread):
             held = [name for name in found if name in wanted]
             named.add(number, held)
-            fault = None if held else _find_stray(gateway, policy, number, found[:MAX_LOOKS], limits)
+            fault = None if held else _find_stray(gateway, policy, number, found, limits)
         if fault is not None:
             code = POINTER_UNAVAILABLE if fault.may_pass else UNREADABLE
             stopped = Outcome(FailureClass.CONFIG, code=code, message=fault.why, whole_request=True)
@@ -177,13 +177,35 @@ def _find_stray(
     """
     bucket = policy.source.bucket
     what = f"pointer s3://{bucket}/{(policy.pointers or ())[number].key}"
-    for name in names:
-        found: object = look_with_retries(gateway, ObjectRef(bucket, name), limits)
-        if isinstance(found, Outcome) and found.is_final:
-            page = gateway.list_page(bucket, f"{name.removesuffix('/')}/", start_after="", token=None)
-            found = page if isinstance(page, Outcome) or page[0] else None
+    # Of a list that only grows, what was named first may be gone.
+    few = names if len(names) <= MAX_LOOKS else [*names[: MAX_LOOKS // 2], *names[-(MAX_LOOKS // 2) :]]
+    fault: Unread | None = None
+    for name in few:
+        found = _look_for(gateway, ObjectRef(bucket, name), limits)
         if isinstance(found, Outcome):
-            return Unread(f"{what}: {name[:MAX_SHOWN]!r} cannot be looked at: {found.code}", found.may_pass)
-        if found is not None:
+            why = f"{what}: {name[:MAX_SHOWN]!r} cannot be looked at: {found.code}"
+            fault = fault or Unread(why, found.may_pass)
+            if found.kind not in OF_ONE_OBJECT:
+                return fault
+        elif found:
             return None
-    return Unread(f"{what} names no object that is there; look at what it says", may_pass=False)
+    of_these = (
+        "" if few is names else f" by the first and the last {MAX_LOOKS // 2} of its {len(names):,} names"
+    )
+    return fault or Unread(
+        f"{what} names no object that is there{of_these}; look at what it says", may_pass=False
+    )
+
+
+def _look_for(gateway: S3Gateway, ref: ObjectRef, limits: RetryLimits) -> bool | Outcome:
+    """Tell whether there is an object, or a folder, of this name; or why the store would not say."""
+    found = look_with_retries(gateway, ref, limits)
+    if not isinstance(found, Outcome):
+        return True
+    if not found.is_final:
+        return found
+    try:
+        page = gateway.list_page(ref.bucket, f"{ref.key.removesuffix('/')}/", start_after="", token=None)
+    except ListingError as error:
+        return Outcome(FailureClass.UNKNOWN, code=type(error).__name__, message=str(error))
+    return page if isinstance(page, Outcome) else bool(page[0])

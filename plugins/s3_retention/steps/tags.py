@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from s3_retention.core.outcome import FailureClass, Outcome, kept
+from s3_retention.core.outcome import OF_ONE_OBJECT, Outcome, kept
 from s3_retention.core.verdict import TAGS_NOT_READ, Action, Verdict
 from s3_retention.errors import PlanRefusedError
 from s3_retention.s3.answers import broken_off, may_pass
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MIN_DENIED = 100
 """Objects whose tags were denied, and none read, from which on the identity is at fault and not the objects."""
-
-_OF_ONE_OBJECT = frozenset({FailureClass.PERMISSION, FailureClass.MALFORMED})
-"""Failures that another object need not meet. Of such a one nothing is known, and it stays."""
 
 
 def read(reader: TagReader, ref: ObjectRef, limits: RetryLimits) -> dict[str, str] | Outcome:
@@ -67,7 +64,8 @@ class TagScan:
         """
         if not isinstance(source, TagReader):
             raise PlanRefusedError(f"{policy.name}.yaml: tags: they cannot be read in this source")
-        self._judge = partial(judge, source, decider.candidate, limits=RetryLimits(), now=now)
+        self._limits = RetryLimits()
+        self._judge = partial(judge, source, decider.candidate, limits=self._limits, now=now)
         self._policy = policy
         self._pool = ThreadPoolExecutor(policy.batch.parallel, thread_name_prefix="tags")
         self._num_denied = 0
@@ -81,6 +79,8 @@ class TagScan:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Let the threads go; what is on its way is dropped."""
+        # First, or they would go on asking a store that is at fault.
+        self._limits.ending.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def judge(self, page: Sequence[ObjectFacts], judged: list[Judged]) -> list[Judged]:
@@ -96,7 +96,7 @@ class TagScan:
             if not isinstance(found, Outcome):
                 self._is_any_read = True
                 judged[place] = found
-            elif found.kind in _OF_ONE_OBJECT:
+            elif found.kind in OF_ONE_OBJECT:
                 self._num_denied += 1
             elif not found.is_gone:
                 raise broken_off(f"reading the tags of {page[place].ref} broke off with", found)
