@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from s3_retention.sources.postgres_rows import PostgresRows
     from s3_retention.store.row_entries import SettledRow
 
-
 MAX_CHECKED = 100
 """Objects for which rows, pointers and tags are asked at once, where each is asked for something by itself."""
 
@@ -56,8 +55,8 @@ def run(
     """Decide again what must be, and delete the rest; where ``condition`` is None, the store is probed first.
 
     ``found_out`` is told what that found as soon as it has: other deliveries need not wait for this one. Of a policy of
-    ``rows``, these are checked before, and deleted after it; of any other the store is asked
-    before it for what no listing tells.
+    ``rows``, these are checked before, and deleted after it; of any other the store is asked before it for what no
+    listing tells.
     """
     if rows is None:
         check = checks.of_store(gateway, policy, delivery, limits)
@@ -126,7 +125,7 @@ def _attempt(
 
 @dataclass(slots=True)
 class _Came:
-    """What came of a delivery so far; ``is_store_at_fault`` is of the last request."""
+    """What came of a delivery so far; where ``is_store_at_fault``, the next request would fare no better."""
 
     attempted: list[Attempted] = field(default_factory=list)
     num_failed: Counter[str] = field(default_factory=Counter)
@@ -142,7 +141,8 @@ class _Came:
                 # A look that failed was an attempt, and so was a delete by the probe; a decision to keep was none.
                 num = command.num_attempts + (not outcome.is_final or outcome.kind is Final.DELETED)
                 self.attempted.append((command, outcome, num))
-                self.num_failed += Counter() if outcome.is_final else Counter([outcome.kind.value])
+                if not outcome.is_final:
+                    self.num_failed[outcome.kind.value] += 1
         self._see(decided.values())
         return _undecided(commands, decided)
 
