@@ -379,14 +379,14 @@ def test_weights_may_change_under_the_same_version(world: World) -> None:
 
 
 @pytest.mark.parametrize("canary", [None, 4, 10])
-@pytest.mark.parametrize("keep", [None, KEEP_LATEST])
+@pytest.mark.parametrize("rules", [{}, {"keep": KEEP_LATEST}])
 def test_one_tenant_alone_has_the_plan_of_a_policy_without_tenants(
-    world: World, monkeypatch: pytest.MonkeyPatch, keep: dict[str, Any] | None, canary: int | None
+    world: World, monkeypatch: pytest.MonkeyPatch, rules: dict[str, Any], canary: int | None
 ) -> None:
     monkeypatch.setattr(decide, "MAX_CHUNK", 10)
     source = {"type": "s3_listing", "bucket": "t-fake", "prefix": "exports/", "aws_conn_id": "c"}
     limits = {"canary": canary, "allow_expire_everything": True}
-    world = world.under(source=source, select=SELECT, keep=keep, batch={"size": 45}, limits=limits)
+    world = world.under(source=source, select=SELECT, batch={"size": 45}, limits=limits, **rules)
     objects = [*objects_of(a=333), facts("exports/2020-02/a/x.json")]
     plan_of(world, objects)
     chunks, old_hash = chunks_of(world), plan_hash(world)
