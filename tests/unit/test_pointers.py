@@ -117,6 +117,22 @@ def test_json_gives_every_key_back_byte_for_byte(keys: list[str]) -> None:
         assert names(json.dumps(plain), format="json", path=["*"]) == plain
 
 
+def test_a_key_that_ends_in_a_carriage_return_is_kept_by_a_line_that_names_it() -> None:
+    named = Named()
+    named.add(0, names("dumps/a\r\ndumps/b\r"))
+    named.add(1, names(json.dumps("dumps/c\r"), format="json"))
+    for key in ("dumps/a", "dumps/a\r", "dumps/b\r", "dumps/b\r/x", "dumps/c\r"):
+        assert named.keeps(key)
+    for key in ("dumps/c", "dumps/a\r\r", "dumps/d\r"):
+        assert not named.keeps(key)
+
+
+def test_the_pointers_themselves_stay() -> None:
+    named = Named(frozenset({"dumps/latest"}))
+    assert named.keeps("dumps/latest")
+    assert not named.by("dumps/latest")
+
+
 def test_a_name_keeps_its_object_and_a_folder_all_that_lies_in_it() -> None:
     named = Named()
     named.add(0, ["dumps/a", "dumps/2026-01/"])

@@ -18,21 +18,22 @@ UTC = timezone.utc
 DETACH_TIME_UNKNOWN = "detach_time_unknown"
 NO_DATE_IN_TAG = "no_date_in_tag"
 _WHOLE = "(?s)(?P<date>.*)"
+"""A date that is the whole text, as in a tag."""
 
 
 class AgeRule:
     """The compiled ``age`` of a policy."""
 
-    __slots__ = ("_is_detached", "_key_date", "_retain", "_tag")
+    __slots__ = ("_date", "_is_detached", "_retain", "_tag")
 
     def __init__(self, age: Age, *, timezone: str) -> None:
         """Compile the rule; ``timezone`` is the IANA zone in which a date in a key is a day or a month."""
         self._retain = age.retain
         self._is_detached = age.from_ == "detached_at"
-        self._key_date: KeyDate | None = None
+        self._date: KeyDate | None = None
         self._tag = age.tag
         if age.format is not None:
-            self._key_date = KeyDate(age.regex or _WHOLE, age.format, timezone)
+            self._date = KeyDate(age.regex or _WHOLE, age.format, timezone)
 
     def period(
         self,
@@ -48,11 +49,9 @@ class AgeRule:
         """
         if self._is_detached:
             return DETACH_TIME_UNKNOWN if detached_at is None else Period(detached_at, detached_at)
-        if self._key_date is not None and self._tag is not None:
-            text = (tags or {}).get(self._tag)
-            return NO_DATE_IN_TAG if text is None else self._key_date.period_of(text)
-        if self._key_date is not None:
-            return self._key_date.read(facts.ref.key)
+        if self._date is not None:
+            text = facts.ref.key if self._tag is None else (tags or {}).get(self._tag)
+            return NO_DATE_IN_TAG if text is None else self._date.read(text)
         modified_at = in_utc(facts.last_modified_at)
         return Period(modified_at, modified_at)
 

@@ -129,13 +129,10 @@ def _refuse(rule_id: str, rule: Rule) -> Iterator[NotExpressed]:
         yield NotExpressed(
             rule_id, "Filter", f"wants a tag of value {ANY!r}, which means any value in a policy"
         )
-    of_filter = rule.filter
-    if of_filter is not None and of_filter.all_of is not None:
-        beside = (
-            "a prefix" if of_filter.prefix is not None else "a tag" if of_filter.tag is not None else None
-        )
-        if beside is not None:
-            yield NotExpressed(rule_id, "Filter", f"has {beside} beside And; S3 takes one of the two")
+    if rule.filter is not None and rule.filter.all_of is not None:
+        for name in ("prefix", "tag"):
+            if getattr(rule.filter, name) is not None:
+                yield NotExpressed(rule_id, "Filter", f"has a {name} beside And; S3 takes one of the two")
     if rule.filter is not None and rule.prefix is not None:
         yield NotExpressed(rule_id, "Prefix", "stands beside Filter; S3 takes one of the two")
 

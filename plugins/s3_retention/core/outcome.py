@@ -57,7 +57,7 @@ DATABASE_UNAVAILABLE = "DatabaseUnavailable"
 """Our own code: the database of the rows is away or too slow. No request was made."""
 
 POINTER_UNAVAILABLE = "PointerUnavailable"
-"""Our own code: the store did not give a pointer of the policy, for now."""
+"""Our own code: the store did not give a pointer of the policy; another try may get it."""
 
 _PASSES_AT_NEXT_TRY = frozenset(
     {"ExpiredToken", "TokenRefreshRequired", STILL_EXPIRED, DATABASE_UNAVAILABLE, POINTER_UNAVAILABLE}

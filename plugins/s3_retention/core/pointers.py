@@ -37,6 +37,8 @@ class Named:
     A folder need not end in its slash: many tools write it without.
     """
 
+    own: frozenset[str] = frozenset()
+    """The keys of the pointers, which stay, too."""
     _names: dict[str, int] = field(default_factory=dict)
 
     def add(self, number: int, names: Iterable[str]) -> None:
@@ -51,15 +53,21 @@ class Named:
             found |= self._names.get(name, 0)
         return found
 
+    def keeps(self, key: str) -> bool:
+        """Tell whether an object stays."""
+        return key in self.own or self.by(key) != 0
+
 
 def names_of(key: str) -> Iterator[str]:
-    """Give the names by which a pointer can mean an object: its key, and each folder that it lies in."""
-    yield key
-    end = key.find("/")
-    while end >= 0:
+    """Give the names by which a pointer can mean an object: its key, and each folder that it lies in.
+
+    One that ends in a carriage return can be meant without: a line may have lost it to its ending.
+    """
+    slashes = [place for place, char in enumerate(key) if char == "/"]
+    for end in (*slashes, *(place + 1 for place in slashes), len(key)):
         yield key[:end]
-        yield key[: end + 1]
-        end = key.find("/", end + 1)
+        if key[:end].endswith("\r"):
+            yield key[: end - 1]
 
 
 def read_names(pointer: Pointer, body: bytes, *, bucket: str) -> list[str]:

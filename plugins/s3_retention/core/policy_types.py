@@ -54,16 +54,10 @@ StorageClasses = Annotated[
 ]
 
 
-def _check_star(text: str) -> str:
+def _check_tag(text: str) -> str:
     # No tag of S3 can hold one (https://docs.aws.amazon.com/AmazonS3/latest/API/API_Tag.html), and none is a pattern.
-    if "*" in rules.check_text(text) and text != ANY:
-        raise ValueError(f"is no pattern: write the whole of it, or {ANY!r} for any value")
-    return text
-
-
-def _check_name(text: str) -> str:
-    if "*" in rules.check_text(text):
-        raise ValueError("is no pattern: write the whole name of one tag")
+    if ANY in rules.check_text(text):
+        raise ValueError(f"is no pattern: write the whole of it; for any value of a tag, {ANY!r} alone")
     return text
 
 
@@ -74,8 +68,12 @@ def refuse_null(value: object) -> object:
     return value
 
 
-_TagName = Annotated[str, Field(strict=True, min_length=1, max_length=128), AfterValidator(_check_name)]
-_TagValue = Annotated[str, Field(strict=True, max_length=256), AfterValidator(_check_star)]
+_TagName = Annotated[str, Field(strict=True, min_length=1, max_length=128), AfterValidator(_check_tag)]
+_TagValue = Annotated[
+    str,
+    Field(strict=True, max_length=256),
+    AfterValidator(lambda text: text if text == ANY else _check_tag(text)),
+]
 _TagValues = Annotated[
     tuple[_TagValue, ...],
     # One value may stand for itself; of several, the order means nothing.

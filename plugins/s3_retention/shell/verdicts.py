@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from s3_retention.store.connection import Connection
     from s3_retention.store.statements import Row
 
-_EXPIRE = "expire"
-
 
 def list_verdicts(
     conn: Connection, gateway: S3Gateway, policies: Iterable[RetentionPolicy], ref: ObjectRef
@@ -46,8 +44,6 @@ def list_verdicts(
             detail = "keep: current; what lies beneath is decided by its history"
         else:
             detail = _decide(conn, gateway, policy, found, now=now, is_held=held)
-            if policy.pointers and detail.startswith(_EXPIRE):
-                detail = _by_pointers(gateway, policy, ref) or detail
         yield {
             "happened_at": now,
             "event": "verdict",
@@ -80,9 +76,10 @@ def _decide(
         return f"keep: {decided.reasons[0]}"
     if decided.due_at is None or decided.due_at >= now - policy.window.safety_delay:
         return f"keep: not_due before {decided.due_at:%Y-%m-%d %H:%M:%S} and window.safety_delay after it"
-    if (why := _spared(conn, policy, decided.tenant, is_held=is_held)) is not None:
+    why = _spared(conn, policy, decided.tenant, is_held=is_held) or _by_pointers(gateway, policy, facts.ref)
+    if why is not None:
         return why
-    since = f"{_EXPIRE}: due since {decided.due_at:%Y-%m-%d %H:%M:%S}"
+    since = f"expire: due since {decided.due_at:%Y-%m-%d %H:%M:%S}"
     if policy.keep is None:
         return since
     return f"{since}, unless a keep rule spares it in its group {decided.group_key}: {policy.keep}"
@@ -99,5 +96,4 @@ def _by_pointers(gateway: S3Gateway, policy: RetentionPolicy, ref: ObjectRef) ->
     named = pointers.read(gateway, policy, RetryLimits())
     if isinstance(named, pointers.Unread):
         return f"keep: nothing is deleted now: {named.why}"
-    is_kept = ref.key in pointers.own_keys(policy) or named.by(ref.key)
-    return f"keep: {KEPT_POINTER}" if is_kept else None
+    return f"keep: {KEPT_POINTER}" if named.keeps(ref.key) else None

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from s3_retention.sources.postgres_rows import PostgresRows
     from s3_retention.store.row_entries import SettledRow
 
-MAX_CHECKED = 100
-"""Objects for which rows, pointers and tags are asked at once, where each is asked for something by itself."""
-
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
@@ -103,9 +100,8 @@ def _attempt(
     first = _undecided(rest, versions.beneath)
     # Between the check and here the probe, or looks at keepers and objects, may have taken their time.
     took_time = was_unknown or delivery.is_redrive or any(one.group_key is not None for one in first)
-    size = (
-        MAX_CHECKED if check is not None and (guard.looks_first or policy.asks_tags) else max(len(first), 1)
-    )
+    asks_each = check is not None and (guard.looks_first or policy.asks_tags)
+    size = checks.MAX_CHECKED if asks_each else max(len(first), 1)
     for start in range(0, len(first), size):
         part = first[start : start + size]
         if start or took_time:

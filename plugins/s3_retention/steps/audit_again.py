@@ -115,16 +115,15 @@ class Again:
         if one.kind not in _OF_OBJECTS or one.key is None:
             return replace(one, state=State.CONFIRMED)
         seen = self.store.look(ObjectRef(self.policy.source.bucket, one.key, one.version_id))
-        if isinstance(seen, Outcome) and not seen.is_final:
-            return replace(one, state=State.UNKNOWN, detail=seen.code or seen.kind.value)
         is_so = self._is_so(one, seen)
         if isinstance(is_so, Outcome):
             return replace(one, state=State.UNKNOWN, detail=is_so.code or is_so.kind.value)
         return replace(one, state=State.CONFIRMED if is_so else State.REFUTED)
 
     def _is_so(self, one: Difference, seen: ObjectFacts | Outcome) -> bool | Outcome:
+        """Say whether a difference is so by a look; or why the store would not say."""
         if isinstance(seen, Outcome):
-            return one.kind is Kind.ROW_WITHOUT_OBJECT
+            return one.kind is Kind.ROW_WITHOUT_OBJECT if seen.is_final else seen
         if one.kind is Kind.OBJECT_WITHOUT_ROW:
             # One that was written again meanwhile may get its row yet.
             return seen.last_modified_at < self.uploaded_before

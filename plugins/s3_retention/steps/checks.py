@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from s3_retention.steps.decide_again import Delivery
     from s3_retention.steps.retry import Decide
 
+MAX_CHECKED = 100
+"""Objects that are checked at once, where each is asked for something by itself: the answers are to be young."""
+
 
 def of_store(
     gateway: S3Gateway, policy: RetentionPolicy, delivery: Delivery, limits: RetryLimits

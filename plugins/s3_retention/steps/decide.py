@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from s3_retention.core.approval import over_limits
 from s3_retention.core.policy_parts import AgeFrom
 from s3_retention.errors import PlanRefusedError
+from s3_retention.steps.checks import MAX_CHECKED
 from s3_retention.store import (
     plan_canary,
     plan_candidates,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from s3_retention.store.connection import Connection
 
 MAX_CHUNK = 1000
-MAX_TAGGED_CHUNK = 100
 LEAVING = ("in_quarantine", "over_tenant_cap", "tenant_paused")
 """Reasons why an object is still there that do not let it stay."""
 
@@ -179,7 +179,7 @@ def chunk_size_of(policy: RetentionPolicy) -> int:
 
     Where each object is asked for its tags just before the request, these are to be young when it leaves.
     """
-    return min(MAX_TAGGED_CHUNK if policy.asks_tags else MAX_CHUNK, _batch_size_of(policy))
+    return min(MAX_CHECKED if policy.asks_tags else MAX_CHUNK, _batch_size_of(policy))
 
 
 def canary_of(conn: Connection, policy: RetentionPolicy, interval_id: int | None) -> int | None:

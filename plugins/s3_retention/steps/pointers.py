@@ -44,12 +44,11 @@ NAMED = Verdict(Action.KEEP, (KEPT_POINTER,))
 class Spared:
     """What the pointers spare of a whole scan, and whether each of them named anything that the scan saw."""
 
-    __slots__ = ("_is_any_left", "_named", "_own", "_policy", "_unseen")
+    __slots__ = ("_is_any_left", "_named", "_policy", "_unseen")
 
     def __init__(self, named: Named, policy: RetentionPolicy) -> None:
         """Begin with pointers of which none has been seen to name anything."""
         self._named, self._policy = named, policy
-        self._own = own_keys(policy)
         self._unseen = (1 << len(policy.pointers or ())) - 1
         self._is_any_left = False
 
@@ -63,7 +62,7 @@ class Spared:
             key = facts.ref.key
             if self._unseen:
                 self._unseen &= ~self._named.by(key)
-            if isinstance(one, Candidate) and (key in self._own or self._named.by(key)):
+            if isinstance(one, Candidate) and self._named.keeps(key):
                 spared.append(NAMED)
                 continue
             self._is_any_left = self._is_any_left or isinstance(one, Candidate)
@@ -83,15 +82,10 @@ class Spared:
                 )
 
 
-def own_keys(policy: RetentionPolicy) -> frozenset[str]:
-    """Give the keys of the pointers themselves, which stay."""
-    return frozenset(pointer.key for pointer in policy.pointers or ())
-
-
 def read_for_plan(source: object, policy: RetentionPolicy) -> Spared | None:
     """Read the pointers of a policy before its scan; None where it has none.
 
-    Raises ``ListingError`` where the store does not give one for now, ``PlanRefusedError`` where one is missing or
+    Raises ``ListingError`` where the store does not give one this time, ``PlanRefusedError`` where one is missing or
     does not say what it names.
     """
     if not policy.pointers:
@@ -114,8 +108,8 @@ class Unread:
 
 
 def read(reader: BodyReader, policy: RetentionPolicy, limits: RetryLimits) -> Named | Unread:
-    """Read what every pointer of a policy names."""
-    named = Named()
+    """Read what every pointer of a policy names; or why that of one cannot be told."""
+    named = _none_of(policy)
     for number, found in _each(reader, policy, limits):
         if isinstance(found, Unread):
             return found
@@ -132,20 +126,26 @@ def check(
     """
     # A pointer may name far more than these: what names none of them is let go at once.
     wanted = {name for command in commands for name in names_of(command.ref.key)}
-    named = Named()
+    named = _none_of(policy)
     for number, found in _each(gateway, policy, limits):
-        fault = found if isinstance(found, Unread) else None
-        if not isinstance(found, Unread):
-            held = [name for name in found if name in wanted]
-            named.add(number, held)
-            fault = None if held else _find_stray(gateway, policy, number, found, limits)
-        if fault is not None:
-            code = POINTER_UNAVAILABLE if fault.may_pass else UNREADABLE
-            stopped = Outcome(FailureClass.CONFIG, code=code, message=fault.why, whole_request=True)
-            return {command.command_id: stopped for command in commands}
-    own = own_keys(policy)
-    keys = {command.command_id: command.ref.key for command in commands}
-    return {one: kept(KEPT_POINTER) for one, key in keys.items() if key in own or named.by(key)}
+        if isinstance(found, Unread):
+            return _stop(commands, found)
+        held = [name for name in found if name in wanted]
+        named.add(number, held)
+        stray = None if held else _find_stray(gateway, policy, number, found, limits)
+        if stray is not None:
+            return _stop(commands, stray)
+    return {command.command_id: kept(KEPT_POINTER) for command in commands if named.keeps(command.ref.key)}
+
+
+def _none_of(policy: RetentionPolicy) -> Named:
+    return Named(frozenset(pointer.key for pointer in policy.pointers or ()))
+
+
+def _stop(commands: Sequence[DeleteCommand], fault: Unread) -> dict[bytes, Outcome]:
+    code = POINTER_UNAVAILABLE if fault.may_pass else UNREADABLE
+    stopped = Outcome(FailureClass.CONFIG, code=code, message=fault.why, whole_request=True)
+    return {command.command_id: stopped for command in commands}
 
 
 def _each(

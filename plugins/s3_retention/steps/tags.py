@@ -35,7 +35,7 @@ MIN_DENIED = 100
 
 
 def read(reader: TagReader, ref: ObjectRef, limits: RetryLimits) -> dict[str, str] | Outcome:
-    """Read the tags of one object; where the store does not say for now, it is asked again."""
+    """Read the tags of one object; where the store does not say at first, it is asked again."""
     found: dict[str, str] | Outcome = limits.retrying(may_pass)(reader.read_tags, ref)
     return found
 
