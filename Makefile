@@ -101,12 +101,10 @@ $(INSTALLED): requirements-dev.txt
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
 	@touch $@
 
-# rclone is no wheel. Where apt-get may be used, it is installed; else the benchmark says what to do.
 $(PEERS): $(INSTALLED) benchmarks/requirements.txt
 	@echo "Installing the peers of the benchmark into $(VENV)/peers (once)"
 	@test -x $(VENV)/peers/bin/python || $(PYTHON) -m venv $(VENV)/peers
 	@$(BIN)/uv pip install --quiet --system-certs --python $(VENV)/peers/bin/python \
 		--requirement benchmarks/requirements.txt || \
 		$(VENV)/peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement benchmarks/requirements.txt
-	@command -v rclone >/dev/null || test "$$(id -u)" != 0 || apt-get install -y -qq --no-install-recommends rclone >/dev/null || true
 	@touch $@

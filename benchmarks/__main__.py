@@ -13,7 +13,7 @@ from rich.console import Console
 from benchmarks import contest, figures, growth, ledger, seeds, show
 from benchmarks.measure import REPOSITORY
 from benchmarks.page import write_page
-from benchmarks.peers import PEERS, find_rclone
+from benchmarks.peers import PEERS
 from benchmarks.through_airflow import run_through_airflow
 from sandbox.errors import SandboxError
 from sandbox.stack import exit_on_signals, temporary_folder
@@ -50,7 +50,6 @@ def main() -> int:
     num = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
     rounds = Rounds(num, options.slow_rounds or (QUICK_SLOW_ROUNDS if options.quick else num))
     try:
-        find_rclone()
         with exit_on_signals(), temporary_folder() as folder:
             at = Places(folder, (options.seeds or folder / "seeds").resolve())
             return 0 if _measure(console, at, rounds, is_quick=options.quick) else 1

@@ -21,9 +21,10 @@ PEERS: dict[str, Callable[[S3Server, Path], Cost]] = {
     "s5cmd": peers.run_s5cmd,
     "operator": peers.run_operator,
     "rclone": peers.run_rclone,
+    "rclone, any age": peers.run_rclone_of_any_age,
     "awscli": peers.run_awscli,
 }
-SLOW = ("operator", "rclone", "awscli")
+SLOW = ("operator", "rclone", "rclone, any age", "awscli")
 """Peers that take minutes: they may come in fewer rounds."""
 
 
@@ -41,7 +42,7 @@ class Row:
 
 def hold(seed: Seed, folder: Path, *, num_rounds: int, num_slow_rounds: int) -> Iterator[Row]:
     """Let all of them run, a round at a time; each round begins with another one."""
-    names = [OURS, "s5cmd", OURS_CONDITIONAL, "operator", "rclone", "awscli"]
+    names = [OURS, "s5cmd", OURS_CONDITIONAL, *SLOW]
     for number in range(num_rounds):
         turns = names[number % len(names) :] + names[: number % len(names)]
         for name in turns:
