@@ -133,6 +133,7 @@ CREATE TABLE s3_retention.chunks (
     CONSTRAINT chunks_check6 CHECK ((cardinality(group_keys) = num_commands)),
     CONSTRAINT chunks_num_commands_check CHECK (((num_commands >= 1) AND (num_commands <= 1000)))
 );
+ALTER TABLE ONLY s3_retention.chunks ALTER COLUMN etags SET STORAGE EXTERNAL;
 
 COMMENT ON TABLE s3_retention.chunks IS 'Up to 1,000 commands of one tenant, one request to the store, as arrays; the view commands shows each.';
 

@@ -211,6 +211,6 @@ def test_a_schema_that_is_behind_fails_the_run_with_the_command_to_run(running: 
             run_id = running.airflow.trigger(dag_id)
             assert running.airflow.wait_for_run(dag_id, run_id) == "failed"
         finally:
-            conn.execute("UPDATE s3_retention.alembic_version SET version_num = '0016'")
+            conn.execute("UPDATE s3_retention.alembic_version SET version_num = '0017'")
     log = running.airflow.task_log(dag_id, run_id, "select_commands")
-    assert "the ledger schema is at revision 0000, and this code needs 0016: run `make migrate`" in log
+    assert "the ledger schema is at revision 0000, and this code needs 0017: run `make migrate`" in log

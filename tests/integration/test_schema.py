@@ -215,7 +215,7 @@ def test_an_empty_database_is_refused_with_the_command_to_run(postgres_server: P
             migrate.check_revision(conn)
         assert conn.execute("SELECT 1 AS one").fetchone() == {"one": 1}
     assert str(caught.value) == (
-        "the ledger schema is at revision none, and this code needs 0016: run `make migrate`, or "
+        "the ledger schema is at revision none, and this code needs 0017: run `make migrate`, or "
         "`PYTHONPATH=plugins python -m s3_retention migrate`, with the connection of the schema's owner in "
         "S3_RETENTION_LEDGER_CONNINFO"
     )
@@ -224,7 +224,7 @@ def test_an_empty_database_is_refused_with_the_command_to_run(postgres_server: P
 def test_an_older_schema_is_refused_with_both_revisions(conn: Connection, root: Connection) -> None:
     migrate.check_revision(conn)
     root.execute("UPDATE s3_retention.alembic_version SET version_num = '0000'")
-    with pytest.raises(SchemaOutdatedError, match="at revision 0000, and this code needs 0016"):
+    with pytest.raises(SchemaOutdatedError, match="at revision 0000, and this code needs 0017"):
         migrate.check_revision(conn)
 
 

@@ -286,6 +286,10 @@ CREATE TEMPORARY TABLE IF NOT EXISTS plan_chunks (
     num_bytes numeric NOT NULL
 ) ON COMMIT PRESERVE ROWS;
 
+-- name: store_plan_etags_as_they_are
+-- As the table chunks has them.
+ALTER TABLE plan_chunks ALTER COLUMN etags SET STORAGE EXTERNAL;
+
 -- name: clear_plan_chunks
 -- A plan starts from nothing.
 TRUNCATE plan_chunks;
@@ -425,7 +429,8 @@ SELECT
     keeper.key
 FROM plan_decisions AS keeper
 WHERE
-    keeper.reason IN (
+    keeper.group_key IS NOT NULL
+    AND keeper.reason IN (
         'kept_latest', 'kept_daily', 'kept_weekly', 'kept_monthly', 'kept_yearly', 'kept_min_bytes',
         'kept_valid'
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from s3_retention.store.connection import Connection
 
 SCHEMA = "s3_retention"
-REQUIRED_REVISION = "0016"
+REQUIRED_REVISION = "0017"
 """The revision that this code needs; a test holds it against the newest migration."""
 
 

@@ -109,7 +109,7 @@ def count_decisions(conn: Connection, *, starts_at: datetime) -> list[Row]:
 
 def cut(conn: Connection, *, chunk_size: int, by_tenant: bool) -> None:
     """Cut what is due into chunks, in a table of this session; ``by_tenant``: none holds two tenants."""
-    for name in ("create_plan_chunks", "clear_plan_chunks"):
+    for name in ("create_plan_chunks", "store_plan_etags_as_they_are", "clear_plan_chunks"):
         run(conn, _TABLE, name)
     run(conn, _TABLE, "cut_chunks_by_tenant" if by_tenant else "cut_chunks", chunk_size=chunk_size)
 
