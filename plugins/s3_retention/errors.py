@@ -38,6 +38,10 @@ class LedgerUnavailableError(LedgerError):
     """The ledger database cannot be reached; what was under way was rolled back, and the next try resumes."""
 
 
+class LedgerDuplicateError(LedgerError):
+    """What was to be appended is there already. Nothing of its transaction was written."""
+
+
 class LedgerConflictError(LedgerError):
     """The ledger database broke a transaction off in favour of another one; the next try resumes."""
 

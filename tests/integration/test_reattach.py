@@ -21,6 +21,7 @@ from s3_retention.steps.attempt_rows import RowChecks
 from s3_retention.steps.feed import load_delivery
 from s3_retention.store import chunks
 from s3_retention.store.connection import connect, transaction
+from s3_retention.store.watermarks import read_clock
 from sandbox.process import wait_until
 from tests.app_database import AppDatabase, orphans_of
 from tests.factories import NO_WAIT
@@ -316,7 +317,9 @@ def test_a_kill_switch_leaves_no_row_marked(guarded: World, app: AppDatabase) ->
     (chunk_id,) = (row["chunk_id"] for row in guarded.rows("SELECT chunk_id FROM s3_retention.chunks"))
     with transaction(guarded.conn):
         commands = chunks.list_unfinished(guarded.conn, chunk_id=chunk_id, fence=0)
-        delivery = load_delivery(guarded.conn, commands, chunk_id=chunk_id, has_rows=True)
+        delivery = load_delivery(
+            guarded.conn, commands, chunk_id=chunk_id, now=read_clock(guarded.conn), has_rows=True
+        )
     came = attempt.run(
         guarded.gateway, guarded.policy, delivery, limits, EtagCondition.HONOURED, lambda _: None, rows
     )
@@ -340,7 +343,9 @@ def test_a_worker_whose_batch_was_taken_over_takes_no_mark_back_that_the_other_o
     (chunk_id,) = (row["chunk_id"] for row in guarded.rows("SELECT chunk_id FROM s3_retention.chunks"))
     with transaction(guarded.conn):
         commands = chunks.list_unfinished(guarded.conn, chunk_id=chunk_id, fence=0)
-        delivery = load_delivery(guarded.conn, commands, chunk_id=chunk_id, has_rows=True)
+        delivery = load_delivery(
+            guarded.conn, commands, chunk_id=chunk_id, now=read_clock(guarded.conn), has_rows=True
+        )
 
     def take_over() -> None:
         other = RowChecks(plain, guarded.policy, replace(delivery, is_again=True))

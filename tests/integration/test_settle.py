@@ -10,7 +10,7 @@ import pytest
 
 from s3_retention.core.holder import Holder
 from s3_retention.core.outcome import FailureClass, Final, Outcome, kept
-from s3_retention.errors import ClaimLostError
+from s3_retention.errors import ClaimLostError, LedgerDuplicateError
 from s3_retention.store import batches, chunks, failures, ledger_entries, quarantine
 from s3_retention.store.connection import transaction
 from tests.factories import REDRIVE, World, facts, holder, source_of
@@ -229,13 +229,45 @@ def test_a_second_delivery_appends_nothing_and_changes_nothing(desk: Desk) -> No
     commands = desk.load()
     desk.settle(each(commands[:3]))
     before = desk.settled()
-    assert desk.settle(each(commands[:3], Outcome(Final.ALREADY_ABSENT), 9)) == 0
-    assert desk.settled() == before
+    again = claim(desk.world, desk.batch.batch_id, try_number=2)
+    assert again.settle(each(commands[:3], Outcome(Final.ALREADY_ABSENT), 9)) == 0
+    assert again.settled() == before
     # Part of it is new.
-    assert desk.settle(each(commands, Outcome(Final.ALREADY_ABSENT), 9), is_whole=True) == 2
-    found = desk.settled()
+    assert again.settle(each(commands, Outcome(Final.ALREADY_ABSENT), 9), is_whole=True) == 2
+    found = again.settled()
     assert {name: found[name] for name in before} == before
     assert [found[key(n)]["outcome"] for n in (3, 4)] == ["already_absent"] * 2
+
+
+def test_what_is_there_already_under_the_first_fence_refuses_a_settle_unless_it_is_said(desk: Desk) -> None:
+    commands = desk.load()
+    desk.settle(each(commands[:1]))
+    before = desk.settled()
+    with pytest.raises(LedgerDuplicateError):
+        desk.settle(each(commands, Outcome(Final.ALREADY_ABSENT)), is_whole=True)
+    assert (desk.settled(), len(desk.open_chunks())) == (before, 2)
+    assert desk.settle(each(commands, Outcome(Final.ALREADY_ABSENT)), is_whole=True, is_doubled=True) == 4
+    assert desk.settled()[key(0)] == before[key(0)]
+    assert len(desk.open_chunks()) == 1
+
+
+def test_a_first_delivery_of_which_a_redrive_has_settled_a_command_loses_nothing_of_the_rest(
+    world: World,
+) -> None:
+    keys = [key(number) for number in range(4)]
+    world.put(*keys)
+    (batch,) = world.planned().batches
+    world.root.execute(
+        "INSERT INTO s3_retention.ledger_entries (interval_id, generation, command_id, operation_id, batch_id, fence,"
+        " bucket, key, etag, size, last_modified_at, due_at, outcome, reason, num_attempts)"
+        " SELECT interval_id, generation, command_id, operation_id, 0, 1, bucket, key, etag, size, last_modified_at,"
+        " due_at, 'kept', 'held', 0 FROM s3_retention.commands WHERE key = %s",
+        [keys[0]],
+    )
+    assert world.delete(batch).num_by_outcome == {"deleted": 4}
+    assert world.value("SELECT fence FROM s3_retention.batches") == 1
+    assert world.outcomes() == {name: "kept:held" if name == keys[0] else "deleted" for name in keys}
+    assert world.value("SELECT count(*) FROM s3_retention.chunks WHERE closed_at IS NULL") == 0
 
 
 def test_a_settle_of_nothing_renews_the_lease_and_appends_nothing(desk: Desk) -> None:
@@ -258,12 +290,12 @@ def test_a_chunk_of_another_batch_gets_no_entry_and_is_not_closed(world: World) 
 
 def test_a_chunk_is_closed_when_it_is_whole_and_only_then_and_no_other_with_it(desk: Desk) -> None:
     commands = desk.load()
-    desk.settle(each(commands))
+    desk.settle(each(commands[:2]))
     assert desk.open_chunks() == desk.chunk_ids
-    desk.settle(each(commands), is_whole=True)
+    desk.settle(each(commands[2:]), is_whole=True)
     assert desk.open_chunks() == desk.chunk_ids[1:]
     closed_at = desk.world.value("SELECT closed_at FROM s3_retention.chunks WHERE closed_at IS NOT NULL")
-    desk.settle(each(commands), is_whole=True)
+    claim(desk.world, desk.batch.batch_id, try_number=2).settle(each(commands), is_whole=True)
     assert (
         desk.world.value("SELECT closed_at FROM s3_retention.chunks WHERE closed_at IS NOT NULL") == closed_at
     )

@@ -19,15 +19,19 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 from botocore.parsers import ResponseParserError
+from hypothesis import given
+from hypothesis import strategies as st
 
 from s3_retention.core.outcome import FailureClass, Final, Outcome
 from s3_retention.s3.answers import (
     is_settled_by_look,
+    join,
     outcome_of_entry,
     outcome_of_error,
     request_id_of,
     retry_after_of,
 )
+from tests.factories import facts
 from tests.fakes import refusal
 
 URL = "https://store.example/b?X-Amz-Signature=SECRET"
@@ -129,3 +133,37 @@ def test_a_date_to_retry_after_is_held_against_our_clock_where_the_store_tells_n
 
 def test_an_error_without_headers_asks_for_nothing() -> None:
     assert retry_after_of({}) == 0.0
+
+
+ENTRIES = st.fixed_dictionaries(
+    {"Key": st.sampled_from("abc")},
+    optional={"VersionId": st.sampled_from(["", "v"]), "DeleteMarkerVersionId": st.sampled_from(["v", "m"])},
+)
+REFS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([None, "v"])), max_size=3, unique=True)
+
+
+@given(REFS, st.lists(ENTRIES, max_size=4), st.lists(st.sampled_from("abc"), max_size=2))
+def test_the_order_of_an_answer_says_nothing(
+    refs: list[tuple[str, str | None]], entries: list[dict[str, str]], failed: list[str]
+) -> None:
+    targets = [facts(key, version_id=version_id) for key, version_id in refs]
+    plain = [{"Key": key} for key, _ in refs]
+    errors = [{"Key": key, "Code": "AccessDenied"} for key in failed]
+    for found in (entries, plain, [*plain, *entries]):
+        # One that nobody asked for, at the end or before all others: only an exact answer is read at once.
+        answer = {"Deleted": found, "Errors": errors, "ResponseMetadata": {"RequestId": "R"}}
+        other = answer | {"Deleted": [{"Key": "z"}, *found]}
+        assert join(targets, answer) == join(targets, other)
+
+
+def test_an_answer_that_names_just_what_was_asked_is_one_value_for_all() -> None:
+    targets = [facts("a"), facts("b")]
+    answer = {"Deleted": [{"Key": "a"}, {"Key": "b"}], "ResponseMetadata": {"RequestId": "R"}}
+    first, second = join(targets, answer)
+    assert first is second
+    assert first == Outcome(Final.DELETED, request_id="R")
+
+
+def test_an_answer_without_the_version_that_was_asked_for_confirms_nothing() -> None:
+    answer = {"Deleted": [{"Key": "a"}]}
+    assert [one.kind for one in join([facts("a", version_id="v")], answer)] == [FailureClass.UNKNOWN]

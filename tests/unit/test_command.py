@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from s3_retention.core.command import command_id, incarnation, operation_id
+from s3_retention.core.command import command_id, ids_of, ids_of_each, incarnation, operation_id
 from tests.factories import facts
 
 UTC = timezone.utc
@@ -51,20 +51,17 @@ def test_keys_are_never_normalised() -> None:
 
 
 def test_an_incarnation_is_the_version_id_where_there_is_one() -> None:
-    at = datetime(2026, 1, 1, tzinfo=UTC)
-    assert incarnation(version_id="v1", etag='"e"', last_modified_at=at, size=1) == "version:v1"
+    assert incarnation(facts(version_id="v1", etag='"e"', size=1)) == "version:v1"
 
 
 def test_an_incarnation_without_a_version_is_etag_time_and_size() -> None:
     at = datetime(2026, 1, 1, 0, 0, 0, 123456, tzinfo=UTC)
-    assert incarnation(version_id=None, etag='"e"', last_modified_at=at, size=7) == (
-        'etag:"e"\n1767225600123456\n7'
-    )
+    assert incarnation(facts(etag='"e"', at=at, size=7)) == 'etag:"e"\n1767225600123456\n7'
 
 
 def test_a_time_before_1970_and_a_missing_etag_have_an_incarnation_too() -> None:
     at = datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
-    assert incarnation(version_id=None, etag=None, last_modified_at=at, size=0) == "etag:\n-1\n0"
+    assert incarnation(facts(etag=None, at=at, size=0)) == "etag:\n-1\n0"
 
 
 def test_the_command_id_hashes_the_operation_and_the_incarnation() -> None:
@@ -90,3 +87,14 @@ def test_the_same_time_in_another_zone_is_the_same_command() -> None:
     assert command_id(
         replace(one, last_modified_at=one.last_modified_at.astimezone(there)), "v1"
     ) == command_id(one, "v1")
+
+
+def test_the_two_ids_of_each_are_its_command_id_and_its_operation_id() -> None:
+    objects = [facts(key) for key in BYTES] + [facts("k", version_id="v1"), facts("k", etag=None, size=0)]
+    both = [
+        command_id(one, "v1") + bytes.fromhex(operation_id(one.ref.bucket, one.ref.key, "v1"))
+        for one in objects
+    ]
+    assert ids_of_each(objects, "v1") == both
+    assert [ids_of(one, "v1") for one in objects] == both
+    assert {len(ids) for ids in both} == {64}

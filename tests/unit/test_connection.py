@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from s3_retention.errors import LedgerConflictError, LedgerError, LedgerUnavailableError
+from s3_retention.errors import LedgerConflictError, LedgerDuplicateError, LedgerError, LedgerUnavailableError
 from s3_retention.store import migrate
 from s3_retention.store.connection import connect, driver_errors
 
@@ -31,7 +31,7 @@ def test_no_part_of_a_password_is_in_an_error_or_in_what_led_to_it(function: obj
         (psycopg.errors.DeadlockDetected, LedgerConflictError),
         (psycopg.errors.DiskFull, LedgerError),
         (psycopg.errors.ProgramLimitExceeded, LedgerError),
-        (psycopg.errors.UniqueViolation, LedgerError),
+        (psycopg.errors.UniqueViolation, LedgerDuplicateError),
     ],
 )
 def test_an_error_of_the_driver_is_classed_by_its_sqlstate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from s3_retention.core.outcome import FailureClass, Final, Outcome, classify, kept
+from s3_retention.core.outcome import FailureClass, Final, Outcome, classify, distinct, kept
 
 CODES = {
     "throttled": "SlowDown ServiceUnavailable Throttling ThrottlingException RequestLimitExceeded TooManyRequests",
@@ -84,3 +84,9 @@ def test_a_denial_stops_only_where_it_denies_the_whole_request() -> None:
 
 def test_what_is_kept_says_why() -> None:
     assert kept("held") == Outcome(Final.KEPT, reason="held")
+
+
+def test_values_are_told_apart_by_what_they_are_and_each_is_given_once() -> None:
+    one, other = kept("held"), kept("held")
+    assert [id(found) for found in distinct([one, other, one, one])] == [id(one), id(other)]
+    assert list(distinct([])) == []

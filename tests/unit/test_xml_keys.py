@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3_retention.s3.keys import xml_can_carry
+from s3_retention.s3.keys import can_go_together, refuse_unsent, xml_can_carry
+from tests.factories import facts
+
+if TYPE_CHECKING:
+    from s3_retention.core.objects import ObjectFacts
 
 ALONE = [
     "\x00",
@@ -60,3 +65,21 @@ def test_what_may_go_together_comes_through_an_xml_parser_unchanged(key: str) ->
         element.text = key
         parsed = ET.fromstring(ET.tostring(element, encoding="utf-8"))  # noqa: S314 - our own text
         assert (parsed.text or "") == key
+
+
+@given(
+    st.lists(
+        st.tuples(st.text(), st.none() | st.sampled_from(['"e"', "e", "*", '"*"', "", '""', ' "" ', "W/1"]))
+    )
+)
+def test_what_can_go_together_at_one_look_can_go_one_by_one(objects: list[tuple[str, str | None]]) -> None:
+    targets = [facts(key, etag=etag) for key, etag in objects]
+    if can_go_together(targets):
+        assert all(refuse_unsent(one) is None and xml_can_carry(one.ref.key) for one in targets)
+
+
+@pytest.mark.parametrize("odd", [facts(etag=None), facts(etag='"*"'), *map(facts, ALONE), facts("a\nb")])
+def test_one_that_is_odd_is_seen_among_others(odd: ObjectFacts) -> None:
+    assert can_go_together([facts("a"), facts("café/😀", etag="e")])
+    assert not can_go_together([facts("a"), odd, facts("b")])
+    assert not can_go_together([])

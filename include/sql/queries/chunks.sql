@@ -11,8 +11,8 @@ ORDER BY chunks.chunk_number;
 -- The anti-join with which every delivery begins: planned, and neither settled nor in quarantine. While the
 -- first fence of a batch stands, nothing can be: only a claim or a sweep settles or parks, and each raises
 -- it. The batch is asked for it, too: a worker that stood still does not know that it was swept meanwhile.
--- The chunk as it is, with the places of what is unfinished in it and their two ids, 64 bytes each: a row for
--- each command would cost the worker more than the delete.
+-- The chunk as it is, with the places of what is unfinished in it: a row for each command would cost the
+-- worker more than the delete.
 SELECT
     chunks.interval_id,
     chunks.generation,
@@ -25,36 +25,30 @@ SELECT
     chunks.last_modified_ats,
     chunks.due_ats,
     chunks.group_keys,
-    todo.policy_version,
+    coalesce(replays.policy_version, intervals.policy_version) AS policy_version,
+    (%(fence)s::bigint = 1 AND batches.fence = 1) AS is_whole,
     todo.places,
-    todo.ids,
     todo.failed_places,
     todo.attempts
 FROM s3_retention.chunks
 INNER JOIN s3_retention.batches ON chunks.batch_id = batches.batch_id
+INNER JOIN s3_retention.intervals ON chunks.interval_id = intervals.interval_id
+LEFT JOIN s3_retention.replays
+    ON chunks.interval_id = replays.interval_id AND chunks.generation = replays.generation
 CROSS JOIN
     LATERAL (
         SELECT
-            min(planned.policy_version) AS policy_version,
-            array_agg(planned.place ORDER BY planned.place) AS places,
-            string_agg(planned.command_id || planned.operation_id, ''::bytea ORDER BY planned.place) AS ids,
-            array_agg(planned.place ORDER BY planned.place)
+            array_agg(unfinished.place ORDER BY unfinished.place) AS places,
+            array_agg(unfinished.place ORDER BY unfinished.place)
             FILTER (WHERE failures.num_attempts IS NOT NULL) AS failed_places,
-            array_agg(failures.num_attempts ORDER BY planned.place)
+            array_agg(failures.num_attempts ORDER BY unfinished.place)
             FILTER (WHERE failures.num_attempts IS NOT NULL) AS attempts
-        FROM s3_retention.commands AS planned
+        FROM s3_retention.unfinished_commands AS unfinished
         LEFT JOIN s3_retention.failures
-            ON planned.batch_id = failures.batch_id AND planned.command_id = failures.command_id
+            ON unfinished.batch_id = failures.batch_id AND unfinished.command_id = failures.command_id
         WHERE
-            planned.chunk_id = chunks.chunk_id
-            AND (
-                (%(fence)s::bigint = 1 AND batches.fence = 1)
-                OR planned.place IN (
-                    SELECT unfinished.place FROM s3_retention.unfinished_commands AS unfinished
-                    WHERE unfinished.chunk_id = %(chunk_id)s
-                )
-            )
-        HAVING count(*) > 0
+            unfinished.chunk_id = chunks.chunk_id
+            AND NOT (%(fence)s::bigint = 1 AND batches.fence = 1)
     ) AS todo
 WHERE chunks.chunk_id = %(chunk_id)s;
 

@@ -1,6 +1,7 @@
 -- name: look_at_levers
 -- What a person has set that a running batch must heed: the switch that stops this policy, which holds are in
--- force and which tenants are paused, each as a sum that changes with them; NULL where there is none.
+-- force and which tenants are paused, each as a sum that changes with them, NULL where there is none; and by
+-- the clock of the ledger, when.
 WITH switch AS (
     SELECT
         kill_switches.reason,
@@ -28,7 +29,8 @@ SELECT
     switch.reason AS stop_reason,
     switch.set_by AS stopped_by,
     holds.in_force AS holds,
-    pauses.in_force AS pauses
+    pauses.in_force AS pauses,
+    s3_retention.clock() AS looked_at
 FROM holds
 CROSS JOIN pauses
 LEFT JOIN switch ON TRUE;

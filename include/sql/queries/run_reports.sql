@@ -99,17 +99,21 @@ WITH dealt AS (
 own AS (
     SELECT
         dealt.batch_id,
-        entry.outcome,
-        entry.reason,
-        dealt.num_commands,
-        count(*) AS num_objects,
-        sum(entry.size) AS num_bytes,
-        count(*) FILTER (WHERE entry.settled_at >= dealt.dealt_at) AS num_drained,
-        sum(count(*)) OVER (PARTITION BY dealt.batch_id) = dealt.num_commands AS is_whole
+        found.*,
+        sum(found.num_objects) OVER (PARTITION BY dealt.batch_id) = dealt.num_commands AS is_whole
     FROM dealt
-    INNER JOIN s3_retention.ledger_entries AS entry
-        ON dealt.batch_id = entry.batch_id AND dealt.interval_id = entry.interval_id
-    GROUP BY 1, 2, 3, 4
+    CROSS JOIN
+        LATERAL (
+            SELECT
+                entry.outcome,
+                entry.reason,
+                count(*) AS num_objects,
+                sum(entry.size) AS num_bytes,
+                count(*) FILTER (WHERE entry.settled_at >= dealt.dealt_at) AS num_drained
+            FROM s3_retention.ledger_entries AS entry
+            WHERE entry.batch_id = dealt.batch_id AND entry.interval_id = dealt.interval_id
+            GROUP BY 1, 2
+        ) AS found
 ),
 
 others AS MATERIALIZED (

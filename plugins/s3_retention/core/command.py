@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING
 from s3_retention.core.values import value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from s3_retention.core.objects import ObjectFacts, ObjectRef
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MICROSECOND = timedelta(microseconds=1)
 ID_SIZE = 32
 """Bytes of a SHA-256."""
 
@@ -29,12 +32,12 @@ def operation_id(bucket: str, key: str, policy_version: str) -> str:
     return sha256(f"{bucket}\n{key}\n{policy_version}".encode()).hexdigest()
 
 
-def incarnation(*, version_id: str | None, etag: str | None, last_modified_at: datetime, size: int) -> str:
+def incarnation(facts: ObjectFacts) -> str:
     """Tell one life of a key from the next: its version id, else ETag, time in microseconds and size."""
-    if version_id is not None:
-        return f"version:{version_id}"
-    microseconds = (last_modified_at - _EPOCH) // timedelta(microseconds=1)
-    return f"etag:{etag or ''}\n{microseconds}\n{size}"
+    if facts.ref.version_id is not None:
+        return f"version:{facts.ref.version_id}"
+    microseconds = (facts.last_modified_at - _EPOCH) // _MICROSECOND
+    return f"etag:{facts.etag or ''}\n{microseconds}\n{facts.size}"
 
 
 @value
@@ -76,11 +79,19 @@ class DeleteCommand:
 
 def command_id(facts: ObjectFacts, policy_version: str) -> bytes:
     """Give the id of one operation on one incarnation: 32 bytes."""
-    operation = operation_id(facts.ref.bucket, facts.ref.key, policy_version)
-    life = incarnation(
-        version_id=facts.ref.version_id,
-        etag=facts.etag,
-        last_modified_at=facts.last_modified_at,
-        size=facts.size,
-    )
-    return sha256(f"{operation}\n{life}".encode()).digest()
+    return ids_of(facts, policy_version)[:ID_SIZE]
+
+
+def ids_of(facts: ObjectFacts, policy_version: str) -> bytes:
+    """Give the command id and the operation id of an object, as ``DeleteCommand.ids`` has them."""
+    return ids_of_each([facts], policy_version)[0]
+
+
+def ids_of_each(objects: Iterable[ObjectFacts], policy_version: str) -> list[bytes]:
+    """Give the two ids of each of some objects, in their order: in one loop, since it is done for each delete."""
+    ids = []
+    for facts in objects:
+        operation = sha256(f"{facts.ref.bucket}\n{facts.ref.key}\n{policy_version}".encode())
+        command = sha256(f"{operation.hexdigest()}\n{incarnation(facts)}".encode())
+        ids.append(command.digest() + operation.digest())
+    return ids

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
     from datetime import datetime
 
 
@@ -177,6 +178,14 @@ class Outcome:
     def stops_batch(self) -> bool:
         """True where every further request would fail alike: the store or the identity is at fault."""
         return self.kind in STOPS_BATCH or (self.whole_request and self.kind is FailureClass.PERMISSION)
+
+
+def distinct(outcomes: Iterable[Outcome]) -> Collection[Outcome]:
+    """Give each of these values once, by what it is and not by what it says, in the order in which they came.
+
+    Most of an answer is one and the same value, so that a question about all of them is asked of a few.
+    """
+    return {id(one): one for one in outcomes}.values()
 
 
 def kept(reason: str) -> Outcome:

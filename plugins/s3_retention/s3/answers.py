@@ -203,6 +203,11 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
     request_id = request_id_of(answer)
     if is_empty(answer):
         return [nothing_said(answer)] * len(targets)
+    # One value for all of them: most answers name nothing else.
+    done = Outcome(Final.DELETED, request_id=request_id)
+    plain = [{"Key": facts.ref.key} for facts in targets if facts.ref.version_id is None]
+    if len(plain) == len(targets) and answer.get("Deleted") == plain and not answer.get("Errors"):
+        return [done] * len(targets)
     asked = {(facts.ref.key, facts.ref.version_id) for facts in targets}
     deleted = {
         _deleted_name(one, asked)
@@ -214,8 +219,6 @@ def join(targets: Sequence[ObjectFacts], answer: dict[str, Any]) -> list[Outcome
     errors = {
         (one.get("Key"), one.get("VersionId") or None): one for one in _readable(answer.get("Errors", []))
     }
-    # One value for all of them: most answers name nothing else.
-    done = Outcome(Final.DELETED, request_id=request_id)
     not_told = Outcome(
         FailureClass.UNKNOWN,
         code="NoAnswerForKey",

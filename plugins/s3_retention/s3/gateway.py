@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from s3_retention.core.outcome import FailureClass, Outcome
+from s3_retention.core.outcome import FailureClass, Outcome, distinct
 from s3_retention.errors import ListingError
 from s3_retention.s3.answers import (
     STORE_ERRORS,
@@ -18,7 +18,7 @@ from s3_retention.s3.answers import (
     outcome_of_error,
 )
 from s3_retention.s3.deletes import BY_ETAG, NEVER, NOT_SENT, delete_alone, delete_together
-from s3_retention.s3.keys import refuse_unsent, xml_can_carry
+from s3_retention.s3.keys import can_go_together, refuse_unsent, xml_can_carry
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.s3.locks import settle_locks
 from s3_retention.s3.looks import look
@@ -161,6 +161,9 @@ class S3Gateway:
             raise ValueError(f"{len(targets)} keys: a request takes {MAX_CHUNK}")
         if len({facts.ref.bucket for facts in targets}) > 1:
             raise ValueError("keys of several buckets: a request names one")
+        send = self._delete_rechecked if guard.looks_first else self._delete_together
+        if can_go_together(targets):
+            return settle_locks(self, targets, send(targets, guard, ending))
         outcomes: dict[int, Outcome] = {}
         together: list[int] = []
         for place, facts in enumerate(targets):
@@ -173,7 +176,6 @@ class S3Gateway:
             else:
                 outcomes[place] = self._delete_alone(facts, guard)
         if together:
-            send = self._delete_rechecked if guard.looks_first else self._delete_together
             sent = send([targets[place] for place in together], guard, ending)
             outcomes.update(zip(together, sent, strict=True))
         return settle_locks(self, targets, [outcomes[place] for place in range(len(targets))])
@@ -204,6 +206,8 @@ class S3Gateway:
         return [outcomes.get(place, NOT_SENT) for place in range(len(targets))]
 
     def _settle_by_looks(self, targets: Sequence[ObjectFacts], outcomes: Sequence[Outcome]) -> list[Outcome]:
+        if not any(map(is_settled_by_look, distinct(outcomes))):
+            return list(outcomes)
         settled = []
         no_answer: Outcome | None = None
         for planned, outcome in zip(targets, outcomes, strict=True):

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from s3_retention.core.outcome import FailureClass, Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from s3_retention.core.objects import ObjectFacts
 
 # XML 1.0 section 2.2 (https://www.w3.org/TR/xml/#charsets) allows tab, line feed, carriage return and
@@ -31,6 +33,12 @@ def is_sendable(key: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def can_go_together(targets: Sequence[ObjectFacts]) -> bool:
+    """Say of some objects at once that one request may name them all; False says nothing of any of them."""
+    keys = "".join([facts.ref.key for facts in targets])
+    return bool(targets) and keys.isprintable() and all(is_condition(facts.etag) for facts in targets)
 
 
 def is_condition(etag: str | None) -> bool:

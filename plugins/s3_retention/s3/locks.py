@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from s3_retention.core.outcome import FailureClass, Outcome
+from s3_retention.core.outcome import FailureClass, Outcome, distinct
 from s3_retention.s3.answers import STORE_ERRORS, clock_of, outcome_of_error
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ def settle_locks(
 
     ``not_before`` is the end of the retention, None under a legal hold alone. What no look explains stays as it is.
     """
+    if not any(one.kind in _MAY_BE_LOCKED for one in distinct(outcomes)):
+        return list(outcomes)
     looks = _Looks(gateway)
     return [
         _locked(outcome, lock)

@@ -9,14 +9,13 @@ where anything about a body is not as expected, the body is left alone.
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, timezone
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from botocore.parsers import ResponseParserError
 from botocore.utils import parse_timestamp
-from dateutil.tz import tzutc  # type: ignore[import-untyped]
 
 from s3_retention.s3.uniform_entries import NotUniformError, read_uniform
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     Named = dict[str, tuple[str, Reader | "Named"]]
     Lists = dict[str, tuple[str, Readers]]
 
-_UTC = tzutc()
 _ISO_UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3}|\.\d{6})?Z", re.ASCII)
 _OK = 200
 
@@ -73,9 +71,12 @@ def _refuse_other(response_dict: dict[str, Any], **_: Any) -> None:
 
 @lru_cache(maxsize=4096)
 def read_timestamp(text: str) -> datetime:
-    """Read a timestamp as botocore does; the form that S3 sends, without its detour."""
+    """Read a timestamp as botocore does; the form that S3 sends, without its detour.
+
+    That one in Python's own UTC, which costs less than dateutil's wherever a time is compared, shifted or stored.
+    """
     if _ISO_UTC.fullmatch(text):
-        return datetime.fromisoformat(text[:-1]).replace(tzinfo=_UTC)
+        return datetime.fromisoformat(text[:-1]).replace(tzinfo=timezone.utc)
     return parse_timestamp(text)
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING
 
+from s3_retention.errors import LedgerDuplicateError
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.steps.breaker import Delivered, find_brake
 from s3_retention.steps.collecting import collects_rarely
@@ -179,11 +181,13 @@ def _take_in(
     # All is settled before anything that broke is raised: the store has acted on it.
     for future, delivery in came_back.items():
         if future.exception() is None:
-            came = future.result()
-            with transaction(conn):
-                _settle(conn, batch, delivery, came, holder, lease)
-                store.learn(conn, came)
-                levers.look(conn)
+            settle = partial(_settle, conn, batch, delivery, future.result(), store, holder, lease, levers)
+            try:
+                settle()
+            except LedgerDuplicateError:
+                # A redrive has settled the same command of this interval: what the store has done to all others is not
+                # to be lost for it.
+                settle(is_doubled=True)
 
 
 def _settle(
@@ -191,19 +195,35 @@ def _settle(
     batch: ClaimedBatch,
     delivery: Delivery,
     came: Attempt,
+    store: TargetStore,
     holder: Holder,
     lease: timedelta,
+    levers: Levers,
+    *,
+    is_doubled: bool = False,
 ) -> None:
+    """Settle one delivery in one transaction; ``is_doubled``: some of it may be in the ledger already."""
     failed = [one for one in came.attempted if not one[1].is_final]
     final = came.attempted if not failed else [one for one in came.attempted if one[1].is_final]
     # Not where none failed: what was not sent any more is neither final nor failed.
     is_whole = len(final) == len(delivery.commands)
-    ledger_entries.settle(conn, batch, final, chunk_id=delivery.chunk_id, lease=lease, is_whole=is_whole)
-    if batch.kind == "redrive":
-        quarantine.resolve(conn, batch_id=batch.batch_id, settled=final, holder=holder)
-    if came.rows:
-        row_entries.append(conn, batch, came.rows)
-    if failed:
-        failures.record(conn, batch.batch_id, failed)
-    if came.num_failed_by_class:
-        failed_attempts.add(conn, batch, came.num_failed_by_class)
+    with transaction(conn):
+        ledger_entries.settle(
+            conn,
+            batch,
+            final,
+            chunk_id=delivery.chunk_id,
+            lease=lease,
+            is_whole=is_whole,
+            is_doubled=is_doubled,
+        )
+        if batch.kind == "redrive":
+            quarantine.resolve(conn, batch_id=batch.batch_id, settled=final, holder=holder)
+        if came.rows:
+            row_entries.append(conn, batch, came.rows)
+        if failed:
+            failures.record(conn, batch.batch_id, failed)
+        if came.num_failed_by_class:
+            failed_attempts.add(conn, batch, came.num_failed_by_class)
+        store.learn(conn, came)
+        levers.look(conn)

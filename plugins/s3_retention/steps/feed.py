@@ -15,16 +15,18 @@ from s3_retention.store import (
     quarantine,
     request_rates,
     tenant_pauses,
-    watermarks,
 )
+from s3_retention.store.kill_switches import NOTHING_SET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
+    from datetime import datetime
 
     from s3_retention.core.command import DeleteCommand
     from s3_retention.core.objects import ObjectRef
     from s3_retention.store.batches import ClaimedBatch
     from s3_retention.store.connection import Connection
+    from s3_retention.store.kill_switches import SetLevers
     from s3_retention.store.request_rates import PacedStore
 
 
@@ -44,15 +46,14 @@ class Feed:
     max_per_tenant: int | None = None
     has_rows: bool = False
     _upcoming: Delivery | None = None
-    _holds: str | None = None
-    _pauses: str | None = None
+    _levers: SetLevers = NOTHING_SET
     _turn_at: float = 0.0
     _redriven: Iterator[Delivery] = field(init=False)
     _queue: ChunkQueue | None = None
 
     def __post_init__(self) -> None:
         """Begin with the first delivery; nothing is loaded yet."""
-        self._redriven = _redriven(self.conn, self.batch, has_rows=self.has_rows)
+        self._redriven = self._list_redriven()
 
     def load(self, in_flight: Collection[Delivery] = ()) -> Delivery | None:
         """Load the next delivery and reserve its turn, unless that is done.
@@ -81,24 +82,36 @@ class Feed:
         while (chunk_id := self._queue.take(in_flight)) is not None:
             commands = chunks.list_unfinished(self.conn, chunk_id=chunk_id, fence=self.batch.fence)
             if commands:
-                loaded = load_delivery(self.conn, commands, chunk_id=chunk_id, has_rows=self.has_rows)
-                return replace(loaded, is_again=self.batch.fence > 1)
+                return replace(self._load(commands, chunk_id=chunk_id), is_again=self.batch.fence > 1)
         return None
 
-    def heed(self, *, holds: str | None, pauses: str | None) -> None:
+    def _list_redriven(self) -> Iterator[Delivery]:
+        after_id = 0
+        while commands := quarantine.list_redriven(
+            self.conn, batch_id=self.batch.batch_id, after_id=after_id
+        ):
+            after_id = max(command.quarantine_id or 0 for command in commands)
+            yield replace(self._load(commands, chunk_id=None), is_again=True)
+
+    def _load(self, commands: Sequence[DeleteCommand], *, chunk_id: int | None) -> Delivery:
+        # By the time of the last look, which is a second old at most: an older one only keeps more.
+        now = self._levers.looked_at
+        return load_delivery(self.conn, commands, chunk_id=chunk_id, now=now, has_rows=self.has_rows)
+
+    def heed(self, levers: SetLevers) -> None:
         """Heed the holds and pauses in force, known by their sums: what changed reaches what is loaded already."""
-        is_new = (holds, pauses) != (self._holds, self._pauses)
-        self._holds, self._pauses = holds, pauses
+        before, self._levers = self._levers, levers
+        is_new = (levers.holds, levers.pauses) != (before.holds, before.pauses)
         if is_new and self._upcoming is not None:
             self._upcoming = self._under_levers(self._upcoming)
 
     def _under_levers(self, delivery: Delivery) -> Delivery:
         """Look up what is held and who is paused; where nothing is in force, nothing is asked."""
         held, paused = frozenset[bytes](), frozenset[str]()
-        if self._holds is not None:
+        if self._levers.holds is not None:
             places = legal_holds.find_held(self.conn, [command.ref for command in delivery.commands])
             held = frozenset(delivery.commands[place].command_id for place in places)
-        if self._pauses is not None:
+        if self._levers.pauses is not None:
             tenants = {command.tenant for command in delivery.commands if command.tenant is not None}
             if tenants:
                 paused = tenant_pauses.find_paused(self.conn, policy=self.batch.policy, tenants=tenants)
@@ -122,17 +135,15 @@ class Feed:
         return max(0.0, self._turn_at - self.clock())
 
 
-def _redriven(conn: Connection, batch: ClaimedBatch, *, has_rows: bool) -> Iterator[Delivery]:
-    after_id = 0
-    while commands := quarantine.list_redriven(conn, batch_id=batch.batch_id, after_id=after_id):
-        after_id = max(command.quarantine_id or 0 for command in commands)
-        yield replace(load_delivery(conn, commands, chunk_id=None, has_rows=has_rows), is_again=True)
-
-
 def load_delivery(
-    conn: Connection, commands: Sequence[DeleteCommand], *, chunk_id: int | None, has_rows: bool = False
+    conn: Connection,
+    commands: Sequence[DeleteCommand],
+    *,
+    chunk_id: int | None,
+    now: datetime,
+    has_rows: bool = False,
 ) -> Delivery:
-    """Load what the second decision needs from the ledger."""
+    """Load what the second decision needs from the ledger; ``now`` is by the ledger's clock."""
     wanted: dict[tuple[int, int], set[str]] = {}
     for command in commands:
         if command.group_key is not None:
@@ -144,4 +155,4 @@ def load_delivery(
         )
         keepers |= {(interval_id, generation, key): refs for key, refs in found.items()}
     rows = command_rows.list_of(conn, commands) if has_rows else None
-    return Delivery(commands, keepers, chunk_id, watermarks.read_clock(conn), rows=rows)
+    return Delivery(commands, keepers, chunk_id, now, rows=rows)

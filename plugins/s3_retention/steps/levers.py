@@ -41,4 +41,4 @@ class Levers:
             self.delivered.stop = self.delivered.stop or stop
             # Nothing that is at the store is tried again.
             self.limits.ending.set()
-        self.feed.heed(holds=levers.holds, pauses=levers.pauses)
+        self.feed.heed(levers)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from s3_retention.core.audit import Kind, State, write_named
-from s3_retention.core.command import command_id, operation_id
+from s3_retention.core.command import ID_SIZE, ids_of
 from s3_retention.core.decider import Decider
 from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.core.orphans import PlannedRows
@@ -87,10 +87,7 @@ def run(
     rows, num_parked = policy.source.rows, 0
     for one in found:
         facts, ref = one.facts, one.facts.ref
-        ids = (
-            command_id(facts, policy.version),
-            bytes.fromhex(operation_id(ref.bucket, ref.key, policy.version)),
-        )
+        ids = ids_of(facts, policy.version)
         if rows is None or one.due_at is None:
             continue
         is_new = corrections.park(
@@ -110,7 +107,7 @@ def run(
         if is_new:
             planned = PlannedRows(write_named(policy.source, rows.key, ref.key), (), ())
             command_rows.insert(
-                conn, interval_id=interval_id, generation=0, command_id=ids[0], planned=planned
+                conn, interval_id=interval_id, generation=0, command_id=ids[:ID_SIZE], planned=planned
             )
             num_parked += 1
     return num_parked

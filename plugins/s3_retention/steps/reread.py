@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from s3_retention.core.command import command_id, operation_id
+from s3_retention.core.command import ids_of
 from s3_retention.core.decider import Decider
 from s3_retention.core.objects import ObjectFacts
 from s3_retention.core.orphans import PlannedRows, read_ref
@@ -159,10 +159,9 @@ def _plan(
     judged = Decider(policy).candidate(found, now=now, rows=RowFacts(max(ats), waiting.tenant))
     if isinstance(judged, Verdict) or judged.due_at is None or judged.due_at >= now:
         return None
-    operation = bytes.fromhex(operation_id(ref.bucket, ref.key, policy.version))
     corrected = replace(
         waiting,
-        ids=command_id(found, policy.version) + operation,
+        ids=ids_of(found, policy.version),
         facts=found,
         due_at=judged.due_at,
         tenant=judged.tenant,

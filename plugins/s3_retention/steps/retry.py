@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from s3_retention.core.outcome import distinct
 from s3_retention.s3.deletes import NOT_SENT
 
 if TYPE_CHECKING:
@@ -89,11 +90,12 @@ def delete_with_retries(
         for place, outcome in answers.items():
             outcomes[place] = outcome
             num_attempts[place] += 1
-        num_failed_by_class.update(outcome.kind.value for outcome in answers.values() if not outcome.is_final)
-        if any(outcome.stops_batch for outcome in answers.values()):
+        came = distinct(answers.values())
+        if all(outcome.is_final for outcome in came):
             return _Round(0)
-        pending[:] = [place for place, outcome in answers.items() if outcome.is_retried]
-        return _Round(len(pending), max((one.retry_after for one in answers.values()), default=0.0))
+        num_failed_by_class.update(outcome.kind.value for outcome in answers.values() if not outcome.is_final)
+        pending[:] = _retried(answers)
+        return _Round(len(pending), max(outcome.retry_after for outcome in came))
 
     if commands:
         limits.retrying(lambda done: bool(done.num_pending))(attempt)
@@ -105,6 +107,13 @@ def delete_with_retries(
         ],
         num_failed_by_class,
     )
+
+
+def _retried(answers: dict[int, Outcome]) -> list[int]:
+    """Give the places that are worth another request: none where the store or the identity is at fault."""
+    if any(outcome.stops_batch for outcome in answers.values()):
+        return []
+    return [place for place, outcome in answers.items() if outcome.is_retried]
 
 
 def _send(

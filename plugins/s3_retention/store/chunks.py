@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING
 
-from s3_retention.core.command import ID_SIZE, DeleteCommand
+from s3_retention.core.command import DeleteCommand, ids_of_each
 from s3_retention.core.objects import ObjectFacts, ObjectRef
 from s3_retention.store.statements import fetch_all, fetch_arrays
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from s3_retention.store.connection import Connection
     from s3_retention.store.statements import Row
-
-_ARRAYS = ("keys", "version_ids", "etags", "sizes", "last_modified_ats", "due_ats", "group_keys")
-_IDS = 2 * ID_SIZE
-"""Bytes of an id, and of the two ids of a command."""
 
 
 def to_command(row: Row) -> DeleteCommand:
@@ -50,29 +47,33 @@ def list_unfinished(conn: Connection, *, chunk_id: int, fence: int) -> list[Dele
     row = fetch_arrays(conn, "chunks", "load_unfinished_commands", chunk_id=chunk_id, fence=fence)
     if row is None:
         return []
-    bucket, interval_id, generation = row["bucket"], row["interval_id"], row["generation"]
-    policy_version, tenant, ids = row["policy_version"], row["tenant"], row["ids"]
-    attempts = dict(zip(row["failed_places"] or (), row["attempts"] or (), strict=True))
-    commands = list(zip(*(row[name] for name in _ARRAYS), strict=True))
-    unfinished = []
-    for at, place in zip(range(0, len(ids), _IDS), row["places"], strict=True):
-        key, version_id, etag, size, last_modified_at, due_at, group_key = commands[place - 1]
-        unfinished.append(
-            DeleteCommand(
-                ids[at : at + _IDS],
-                ObjectFacts(ObjectRef(bucket, key, version_id), etag, size, last_modified_at),
-                due_at,
-                interval_id,
-                generation,
-                policy_version,
-                group_key,
-                tenant,
-                attempts.get(place, 0),
-                None,
-                place,
-            )
+    # By maps, and not in a loop: this is done for each object.
+    refs = map(ObjectRef, repeat(row["bucket"]), row["keys"], row["version_ids"])
+    facts = list(map(ObjectFacts, refs, row["etags"], row["sizes"], row["last_modified_ats"]))
+    places: Sequence[int] = range(1, len(facts) + 1)
+    due_ats, group_keys = row["due_ats"], row["group_keys"]
+    if not row["is_whole"]:
+        places = row["places"] or ()
+        facts, due_ats, group_keys = (
+            [column[place - 1] for place in places] for column in (facts, due_ats, group_keys)
         )
-    return unfinished
+    attempts = dict(zip(row["failed_places"] or (), row["attempts"] or (), strict=True))
+    return list(
+        map(
+            DeleteCommand,
+            ids_of_each(facts, row["policy_version"]),
+            facts,
+            due_ats,
+            repeat(row["interval_id"]),
+            repeat(row["generation"]),
+            repeat(row["policy_version"]),
+            group_keys,
+            repeat(row["tenant"]),
+            map(attempts.get, places, repeat(0)),
+            repeat(None),
+            places,
+        )
+    )
 
 
 def list_keepers(

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg.rows import dict_row
 
-from s3_retention.errors import LedgerConflictError, LedgerError, LedgerUnavailableError
+from s3_retention.errors import (
+    LedgerConflictError,
+    LedgerDuplicateError,
+    LedgerError,
+    LedgerUnavailableError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +25,7 @@ _AWAY = ("08", "57P", "25P03")
 IDLE_IN_TRANSACTION = "30s"
 """A worker that is suspended in a transaction holds locks, and every other run of its policy would wait for it. Ours
 are idle for milliseconds only, since none spans a call to the store."""
+_DUPLICATE = "23505"
 _CONFLICT = ("40", "55P03")
 """Deadlocks, serialization failures, and a lock that was not to be had."""
 
@@ -55,8 +61,8 @@ def connect(conninfo: str, *, is_read_only: bool = False) -> Connection:
 def driver_errors() -> Iterator[None]:
     """Turn what psycopg raises into ours: no SQL text and no credential is in the message.
 
-    A broken connection raises ``LedgerUnavailableError``, a deadlock or the like ``LedgerConflictError``, any other
-    refusal ``LedgerError``, each with its SQLSTATE (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+    A broken connection raises ``LedgerUnavailableError``, a deadlock or the like ``LedgerConflictError``, a row
+    that is there already ``LedgerDuplicateError``, any other refusal ``LedgerError``, each with its SQLSTATE (https://www.postgresql.org/docs/current/errcodes-appendix.html).
     """
     try:
         yield
@@ -68,6 +74,8 @@ def driver_errors() -> Iterator[None]:
                 "and the next try resumes"
             ) from error
         raised = LedgerConflictError if state.startswith(_CONFLICT) else LedgerError
+        if state == _DUPLICATE:
+            raised = LedgerDuplicateError
         constraint = error.diag.constraint_name
         # A fault of the driver has no words of the server; its own may show a value.
         words = error.diag.message_primary or type(error).__name__

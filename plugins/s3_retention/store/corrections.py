@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from s3_retention.core.command import ID_SIZE, DeleteCommand
 from s3_retention.store import command_rows, ledger_entries
 from s3_retention.store.chunks import to_command
 from s3_retention.store.statements import fetch_all, fetch_one
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from s3_retention.core.command import DeleteCommand
     from s3_retention.core.holder import Holder
     from s3_retention.core.objects import ObjectFacts
     from s3_retention.core.orphans import PlannedRows
@@ -91,7 +91,7 @@ def park(
     policy: str,
     policy_version: str,
     interval_id: int,
-    ids: tuple[bytes, bytes],
+    ids: bytes,
     tenant: str | None,
     due_at: datetime,
     code: str,
@@ -99,7 +99,7 @@ def park(
     acted_by: str | None,
     note: str | None,
 ) -> bool:
-    """Park an object as a command (``ids``: of the command, of the operation); False where it waits already."""
+    """Park an object as a command; False where it waits already. ``ids`` are those of ``DeleteCommand``."""
     row = fetch_one(
         conn,
         "corrections",
@@ -107,8 +107,8 @@ def park(
         policy=policy,
         policy_version=policy_version,
         interval_id=interval_id,
-        command_id=ids[0],
-        operation_id=ids[1],
+        command_id=ids[:ID_SIZE],
+        operation_id=ids[ID_SIZE:],
         tenant=tenant,
         bucket=facts.ref.bucket,
         key=facts.ref.key,

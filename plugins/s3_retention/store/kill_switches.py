@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from s3_retention.core.interval import BEGINNING
 from s3_retention.store.statements import fetch_all, fetch_one, run
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from s3_retention.core.holder import Holder
     from s3_retention.store.connection import Connection
     from s3_retention.store.statements import Row
@@ -18,13 +21,18 @@ class SetLevers:
     """What is set at one moment: why and by whom a policy is stopped.
 
     ``holds`` is a sum of the holds in force, ``pauses`` of the pauses of tenants, None without any: another sum is
-    another set.
+    another set. ``looked_at`` is by the ledger's clock.
     """
 
     stop_reason: str | None
     stopped_by: str | None
     holds: str | None
     pauses: str | None
+    looked_at: datetime
+
+
+NOTHING_SET = SetLevers(None, None, None, None, BEGINNING)
+"""Before the first look: nothing is set, and by its time nothing is due."""
 
 
 def look(conn: Connection, *, policy: str) -> SetLevers:

@@ -35,17 +35,19 @@ def settle(
     chunk_id: int | None,
     lease: timedelta,
     is_whole: bool = False,
+    is_doubled: bool = False,
 ) -> int:
     """Append final outcomes with their number of attempts; give the number that was not there already.
 
     The commands are those of the chunk, or of a redrive where it is None. ``is_whole``: of the chunk nothing else is
     unfinished, and it is closed. The same statement locks the batch row and repeats the fence. Raises
-    ``ClaimLostError``, with nothing written, when another worker has the batch.
+    ``ClaimLostError``, with nothing written, when another worker has the batch; and ``LedgerDuplicateError`` under the
+    first fence of a batch, where something is there already all the same and ``is_doubled`` did not say so.
     """
     if chunk_id is None:
         row = _settle_redriven(conn, batch, settled, lease)
     else:
-        row = _settle_chunk(conn, batch, settled, chunk_id, lease, is_whole=is_whole)
+        row = _settle_chunk(conn, batch, settled, chunk_id, lease, is_whole=is_whole, is_doubled=is_doubled)
     if row is None or not row["has_claim"]:
         raise ClaimLostError
     return int(row["num_appended"])
@@ -79,15 +81,21 @@ def _settle_chunk(
     lease: timedelta,
     *,
     is_whole: bool,
+    is_doubled: bool,
 ) -> Row | None:
     num_places = max((command.place for command, _, _ in settled), default=0)
     ids, answers = [_NO_IDS] * num_places, [0] * num_places
     markers: list[str | None] = []
     numbers: dict[tuple[str, str | None, int, str | None], int] = {}
+    # Most outcomes are one and the same value, which is read once.
+    number_of: dict[tuple[int, int], int] = {}
     for command, outcome, num_attempts in settled:
-        answer = (outcome.kind.value, outcome.reason, num_attempts, outcome.request_id)
+        number = number_of.get((id(outcome), num_attempts))
+        if number is None:
+            answer = (outcome.kind.value, outcome.reason, num_attempts, outcome.request_id)
+            number = number_of[id(outcome), num_attempts] = numbers.setdefault(answer, len(numbers) + 1)
         place = command.place - 1
-        answers[place] = numbers.setdefault(answer, len(numbers) + 1)
+        answers[place] = number
         ids[place] = command.ids
         if outcome.marker_version_id is not None:
             markers = markers or [None] * num_places
@@ -102,6 +110,7 @@ def _settle_chunk(
         lease=lease,
         chunk_id=chunk_id,
         is_whole=is_whole,
+        is_doubled=is_doubled,
         ids=b"".join(ids),
         # As the text that Postgres reads: the driver looks at each number of a list several times.
         answers="{" + ",".join(map(str, answers)) + "}",
