@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -9,11 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from s3_retention.core.holder import Holder
+from s3_retention.core.interval import BEGINNING
 from s3_retention.core.outcome import FailureClass, Final, Outcome, kept
 from s3_retention.errors import ClaimLostError, LedgerDuplicateError
+from s3_retention.steps.feed import Feed
 from s3_retention.store import batches, chunks, failures, ledger_entries, quarantine
 from s3_retention.store.connection import transaction
-from tests.factories import REDRIVE, World, facts, holder, source_of
+from s3_retention.store.kill_switches import NOTHING_SET
+from s3_retention.store.queries import query
+from s3_retention.store.request_rates import PacedStore
+from tests.factories import OLD, REDRIVE, World, facts, holder, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -246,12 +252,12 @@ def test_what_is_there_already_under_the_first_fence_refuses_a_settle_unless_it_
     with pytest.raises(LedgerDuplicateError):
         desk.settle(each(commands, Outcome(Final.ALREADY_ABSENT)), is_whole=True)
     assert (desk.settled(), len(desk.open_chunks())) == (before, 2)
-    assert desk.settle(each(commands, Outcome(Final.ALREADY_ABSENT)), is_whole=True, is_doubled=True) == 4
+    assert desk.settle(each(commands, Outcome(Final.ALREADY_ABSENT)), is_whole=True, may_be_there=True) == 4
     assert desk.settled()[key(0)] == before[key(0)]
     assert len(desk.open_chunks()) == 1
 
 
-def test_a_first_delivery_of_which_a_redrive_has_settled_a_command_loses_nothing_of_the_rest(
+def test_a_first_delivery_of_which_an_entry_is_there_already_loses_nothing_of_the_rest(
     world: World,
 ) -> None:
     keys = [key(number) for number in range(4)]
@@ -268,6 +274,43 @@ def test_a_first_delivery_of_which_a_redrive_has_settled_a_command_loses_nothing
     assert world.value("SELECT fence FROM s3_retention.batches") == 1
     assert world.outcomes() == {name: "kept:held" if name == keys[0] else "deleted" for name in keys}
     assert world.value("SELECT count(*) FROM s3_retention.chunks WHERE closed_at IS NULL") == 0
+
+
+def test_a_later_fence_looks_for_entries_by_their_key_and_not_in_all_of_the_ledger(desk: Desk) -> None:
+    again = claim(desk.world, desk.batch.batch_id, try_number=2)
+    params = {
+        "batch_id": again.batch.batch_id,
+        "fence": 2,
+        "lease": LEASE,
+        "chunk_id": again.chunk_ids[0],
+        "is_whole": True,
+        "may_be_there": False,
+        "ids": bytes(64),
+        "answers": "{1}",
+        "outcomes": ["deleted"],
+        "reasons": [None],
+        "attempts": [1],
+        "request_ids": ["R"],
+        "marker_version_ids": [],
+    }
+    plan = desk.world.conn.execute("EXPLAIN " + query("ledger_entries", "settle_outcomes"), params).fetchall()
+    text = "\n".join(line for row in plan for line in row.values())
+    assert "SubPlan" in text
+    assert "hashed" not in text
+
+
+def test_a_delivery_is_of_the_time_of_the_last_look_even_where_that_is_earlier(desk: Desk) -> None:
+    feed = Feed(desk.world.conn, desk.batch, PacedStore("http://s", "b", ""), None, time.monotonic)
+    first = feed.load()
+    assert first is not None
+    # By no time that is known nothing is due.
+    assert first.now == BEGINNING
+    assert feed.take() is first
+    for at in (OLD + timedelta(hours=1), OLD):
+        feed.heed(replace(NOTHING_SET, read_at=at))
+    second = feed.load()
+    assert second is not None
+    assert second.now == OLD
 
 
 def test_a_settle_of_nothing_renews_the_lease_and_appends_nothing(desk: Desk) -> None:

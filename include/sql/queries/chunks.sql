@@ -26,7 +26,7 @@ SELECT
     chunks.due_ats,
     chunks.group_keys,
     coalesce(replays.policy_version, intervals.policy_version) AS policy_version,
-    (%(fence)s::bigint = 1 AND batches.fence = 1) AS is_whole,
+    (%(fence)s::bigint = 1 AND batches.fence = 1) AS is_first_delivery,
     todo.places,
     todo.failed_places,
     todo.attempts

@@ -30,7 +30,7 @@ SELECT
     switch.set_by AS stopped_by,
     holds.in_force AS holds,
     pauses.in_force AS pauses,
-    s3_retention.clock() AS looked_at
+    s3_retention.clock() AS read_at
 FROM holds
 CROSS JOIN pauses
 LEFT JOIN switch ON TRUE;

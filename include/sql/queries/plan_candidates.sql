@@ -287,7 +287,7 @@ CREATE TEMPORARY TABLE IF NOT EXISTS plan_chunks (
 ) ON COMMIT PRESERVE ROWS;
 
 -- name: store_plan_etags_as_they_are
--- As the table chunks has them.
+-- As the table chunks has them. By itself: CREATE TABLE takes no STORAGE before Postgres 16.
 ALTER TABLE plan_chunks ALTER COLUMN etags SET STORAGE EXTERNAL;
 
 -- name: clear_plan_chunks

@@ -185,9 +185,9 @@ def _take_in(
             try:
                 settle()
             except LedgerDuplicateError:
-                # A redrive has settled the same command of this interval: what the store has done to all others is not
-                # to be lost for it.
-                settle(is_doubled=True)
+                # Nothing that is known puts an entry there. Where one is all the same, what the store has done to all
+                # other objects of the delivery is not to be lost for it.
+                settle(may_be_there=True)
 
 
 def _settle(
@@ -200,9 +200,9 @@ def _settle(
     lease: timedelta,
     levers: Levers,
     *,
-    is_doubled: bool = False,
+    may_be_there: bool = False,
 ) -> None:
-    """Settle one delivery in one transaction; ``is_doubled``: some of it may be in the ledger already."""
+    """Settle one delivery in one transaction; ``may_be_there``: some of it, in the ledger already."""
     failed = [one for one in came.attempted if not one[1].is_final]
     final = came.attempted if not failed else [one for one in came.attempted if one[1].is_final]
     # Not where none failed: what was not sent any more is neither final nor failed.
@@ -215,7 +215,7 @@ def _settle(
             chunk_id=delivery.chunk_id,
             lease=lease,
             is_whole=is_whole,
-            is_doubled=is_doubled,
+            may_be_there=may_be_there,
         )
         if batch.kind == "redrive":
             quarantine.resolve(conn, batch_id=batch.batch_id, settled=final, holder=holder)

@@ -94,8 +94,8 @@ class Feed:
             yield replace(self._load(commands, chunk_id=None), is_again=True)
 
     def _load(self, commands: Sequence[DeleteCommand], *, chunk_id: int | None) -> Delivery:
-        # By the time of the last look, which is a second old at most: an older one only keeps more.
-        now = self._levers.looked_at
+        # By the time of the last look at the levers: an older one only keeps more.
+        now = self._levers.read_at
         return load_delivery(self.conn, commands, chunk_id=chunk_id, now=now, has_rows=self.has_rows)
 
     def heed(self, levers: SetLevers) -> None:

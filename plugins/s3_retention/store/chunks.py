@@ -47,12 +47,12 @@ def list_unfinished(conn: Connection, *, chunk_id: int, fence: int) -> list[Dele
     row = fetch_arrays(conn, "chunks", "load_unfinished_commands", chunk_id=chunk_id, fence=fence)
     if row is None:
         return []
-    # By maps, and not in a loop: this is done for each object.
+    # By maps, and not in a loop: this is done for each object. The table holds all its arrays to one length.
     refs = map(ObjectRef, repeat(row["bucket"]), row["keys"], row["version_ids"])
     facts = list(map(ObjectFacts, refs, row["etags"], row["sizes"], row["last_modified_ats"]))
     places: Sequence[int] = range(1, len(facts) + 1)
     due_ats, group_keys = row["due_ats"], row["group_keys"]
-    if not row["is_whole"]:
+    if not row["is_first_delivery"]:
         places = row["places"] or ()
         facts, due_ats, group_keys = (
             [column[place - 1] for place in places] for column in (facts, due_ats, group_keys)

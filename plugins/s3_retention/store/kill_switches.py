@@ -21,14 +21,14 @@ class SetLevers:
     """What is set at one moment: why and by whom a policy is stopped.
 
     ``holds`` is a sum of the holds in force, ``pauses`` of the pauses of tenants, None without any: another sum is
-    another set. ``looked_at`` is by the ledger's clock.
+    another set. ``read_at`` is by the ledger's clock.
     """
 
     stop_reason: str | None
     stopped_by: str | None
     holds: str | None
     pauses: str | None
-    looked_at: datetime
+    read_at: datetime
 
 
 NOTHING_SET = SetLevers(None, None, None, None, BEGINNING)

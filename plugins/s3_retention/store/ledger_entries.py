@@ -35,19 +35,21 @@ def settle(
     chunk_id: int | None,
     lease: timedelta,
     is_whole: bool = False,
-    is_doubled: bool = False,
+    may_be_there: bool = False,
 ) -> int:
     """Append final outcomes with their number of attempts; give the number that was not there already.
 
     The commands are those of the chunk, or of a redrive where it is None. ``is_whole``: of the chunk nothing else is
     unfinished, and it is closed. The same statement locks the batch row and repeats the fence. Raises
     ``ClaimLostError``, with nothing written, when another worker has the batch; and ``LedgerDuplicateError`` under the
-    first fence of a batch, where something is there already all the same and ``is_doubled`` did not say so.
+    first fence of a batch, where something is there already all the same and ``may_be_there`` did not say so.
     """
     if chunk_id is None:
         row = _settle_redriven(conn, batch, settled, lease)
     else:
-        row = _settle_chunk(conn, batch, settled, chunk_id, lease, is_whole=is_whole, is_doubled=is_doubled)
+        row = _settle_chunk(
+            conn, batch, settled, chunk_id, lease, is_whole=is_whole, may_be_there=may_be_there
+        )
     if row is None or not row["has_claim"]:
         raise ClaimLostError
     return int(row["num_appended"])
@@ -81,7 +83,7 @@ def _settle_chunk(
     lease: timedelta,
     *,
     is_whole: bool,
-    is_doubled: bool,
+    may_be_there: bool,
 ) -> Row | None:
     num_places = max((command.place for command, _, _ in settled), default=0)
     ids, answers = [_NO_IDS] * num_places, [0] * num_places
@@ -110,7 +112,7 @@ def _settle_chunk(
         lease=lease,
         chunk_id=chunk_id,
         is_whole=is_whole,
-        is_doubled=is_doubled,
+        may_be_there=may_be_there,
         ids=b"".join(ids),
         # As the text that Postgres reads: the driver looks at each number of a list several times.
         answers="{" + ",".join(map(str, answers)) + "}",
