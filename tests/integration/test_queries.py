@@ -57,7 +57,7 @@ _SAMPLES: tuple[tuple[Any, str], ...] = (
             "uploaded_before"
         ),
     ),
-    (True, "are_distinct are_periods has_keepers is_balanced is_whole"),
+    (True, "are_distinct are_periods has_keepers is_balanced is_whole may_be_there"),
     (1.5, "first_rate free_rate largest_tenant_share max_rate min_rate step"),
     (timedelta(minutes=10), "heartbeat lease older_than rescue_after retain safety_delay valid_for within"),
     (Jsonb({}), "detail counts did num_kept_by_reason over_limits"),
