@@ -41,7 +41,11 @@ class Row:
 
 
 def hold(seed: Seed, folder: Path, *, num_rounds: int, num_slow_rounds: int) -> Iterator[Row]:
-    """Let all of them run, a round at a time; each round begins with another one."""
+    """Let all of them run, a round at a time; each round begins with another one.
+
+    One run comes before them all and counts for nothing: it reads from the disk what the others find in memory.
+    """
+    run_peer(seed, folder, peers.run_s5cmd)
     names = [OURS, "s5cmd", OURS_CONDITIONAL, *SLOW]
     for number in range(num_rounds):
         turns = names[number % len(names) :] + names[: number % len(names)]
