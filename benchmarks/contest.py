@@ -21,10 +21,9 @@ PEERS: dict[str, Callable[[S3Server, Path], Cost]] = {
     "s5cmd": peers.run_s5cmd,
     "operator": peers.run_operator,
     "rclone": peers.run_rclone,
-    "rclone, any age": peers.run_rclone_of_any_age,
     "awscli": peers.run_awscli,
 }
-SLOW = ("operator", "rclone", "rclone, any age", "awscli")
+SLOW = ("operator", "rclone", "awscli")
 """Peers that take minutes: they may come in fewer rounds."""
 
 

@@ -39,7 +39,7 @@ TARGETS = {
     "wall_vs_s5cmd": Target("wall time, s5cmd / ours", 1.05),
     "wall_vs_s5cmd_conditional": Target("wall time, s5cmd / ours by ETag", 0.9),
     "wall_vs_awscli": Target("wall time, aws s3 rm / ours", 8),
-    "wall_vs_rclone": Target("wall time, rclone delete by age / ours", 4),
+    "wall_vs_rclone": Target("wall time, rclone delete / ours", 4),
     "wall_vs_operator": Target("wall time, S3DeleteObjectsOperator / ours", 1.5),
     "cpu_vs_s5cmd": Target("CPU of client and Postgres, ours / s5cmd", 0.7, is_least=False),
     "memory_growth": Target("peak memory, 1M objects / 10k", 1.2, is_least=False),

@@ -41,19 +41,7 @@ def run_awscli(server: S3Server, log: Path) -> Cost:
 
 
 def run_rclone(server: S3Server, log: Path) -> Cost:
-    """`rclone delete --min-age`: what is older, as the package deletes, one request for each object, 8 at once.
-
-    An age makes it ask for the modification time of each object, which rclone keeps in its metadata.
-    """
-    return _run_rclone(server, log, "--min-age", "1s")
-
-
-def run_rclone_of_any_age(server: S3Server, log: Path) -> Cost:
-    """`rclone delete` of all there is, whatever its age."""
-    return _run_rclone(server, log)
-
-
-def _run_rclone(server: S3Server, log: Path, *options: str) -> Cost:
+    """`rclone delete`: one request for each object, 8 at once, which is its default."""
     env = as_worker(server) | {
         "RCLONE_CONFIG_BED_TYPE": "s3",
         "RCLONE_CONFIG_BED_PROVIDER": "Other",
@@ -62,7 +50,7 @@ def _run_rclone(server: S3Server, log: Path, *options: str) -> Cost:
         "RCLONE_CONFIG_BED_FORCE_PATH_STYLE": "true",
     }
     where = URI.replace("s3://", "bed:")
-    return run_program([PEERS / "rclone", "delete", *options, where], env, log)
+    return run_program([PEERS / "rclone", "delete", where], env, log)
 
 
 def run_operator(server: S3Server, log: Path) -> Cost:

@@ -284,7 +284,7 @@ def test_a_later_fence_looks_for_entries_by_their_key_and_not_in_all_of_the_ledg
         "lease": LEASE,
         "chunk_id": again.chunk_ids[0],
         "is_whole": True,
-        "may_be_there": False,
+        "may_be_there": True,
         "ids": bytes(64),
         "answers": "{1}",
         "outcomes": ["deleted"],

@@ -25,12 +25,12 @@ from hypothesis import strategies as st
 from s3_retention.core.outcome import FailureClass, Final, Outcome
 from s3_retention.s3.answers import (
     is_settled_by_look,
-    join,
     outcome_of_entry,
     outcome_of_error,
     request_id_of,
     retry_after_of,
 )
+from s3_retention.s3.delete_results import join
 from tests.factories import facts
 from tests.fakes import refusal
 

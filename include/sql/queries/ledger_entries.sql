@@ -5,8 +5,8 @@ SELECT s3_retention.ensure_ledger_partition(%(interval_id)s::bigint);
 -- name: settle_outcomes
 -- Appends what is final of one chunk. The batch row is locked and the fence repeated in this very statement:
 -- a worker that lost its claim writes nothing (has_claim is false). What is there already is left as it is;
--- while the first fence of a batch stands nothing should be, and none is looked for unless the caller says
--- so: the key would refuse it all. OFFSET 0: by the key, one by one, and never by all that the ledger holds.
+-- where the caller says that nothing is, none is looked for: the key would refuse it all. OFFSET 0: by the
+-- key, one by one, and never by all that the ledger holds.
 -- A worker names a command by its place; all else of it is the chunk's. At each place stands the number of
 -- the answer that it got, 0 for none, and its two ids, 64 bytes. A chunk of which nothing is left is closed.
 WITH fenced AS (
@@ -72,7 +72,7 @@ appended AS (
     WHERE
         one.answer > 0
         AND (
-            (fenced.fence = 1 AND NOT %(may_be_there)s::boolean) OR NOT EXISTS (
+            NOT %(may_be_there)s::boolean OR NOT EXISTS (
                 SELECT 1 FROM s3_retention.ledger_entries AS entry
                 WHERE
                     entry.interval_id = chunks.interval_id

@@ -29,7 +29,11 @@ def operation_id(bucket: str, key: str, policy_version: str) -> str:
     The formula is fixed for good: SHA-256 over bucket, key and policy version in
     UTF-8, joined by newlines. A key with a lone surrogate is no UTF-8 and raises ``UnicodeEncodeError``.
     """
-    return sha256(f"{bucket}\n{key}\n{policy_version}".encode()).hexdigest()
+    return sha256(_operation(bucket, key, policy_version)).hexdigest()
+
+
+def _operation(bucket: str, key: str, policy_version: str) -> bytes:
+    return f"{bucket}\n{key}\n{policy_version}".encode()
 
 
 def incarnation(facts: ObjectFacts) -> str:
@@ -91,7 +95,7 @@ def ids_of_each(objects: Iterable[ObjectFacts], policy_version: str) -> list[byt
     """Give the two ids of each of some objects, in their order: in one loop, since it is done for each delete."""
     ids = []
     for facts in objects:
-        operation = sha256(f"{facts.ref.bucket}\n{facts.ref.key}\n{policy_version}".encode())
+        operation = sha256(_operation(facts.ref.bucket, facts.ref.key, policy_version))
         command = sha256(f"{operation.hexdigest()}\n{incarnation(facts)}".encode())
         ids.append(command.digest() + operation.digest())
     return ids

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from s3_retention.core.condition import Guard
 from s3_retention.core.outcome import FailureClass, Final, Outcome
-from s3_retention.s3.answers import STORE_ERRORS, join, outcome_of_error, request_id_of
+from s3_retention.s3.answers import STORE_ERRORS, outcome_of_error, request_id_of
+from s3_retention.s3.delete_results import join
 from s3_retention.s3.request_body import Identifiers
 
 if TYPE_CHECKING:

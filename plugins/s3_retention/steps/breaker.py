@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from s3_retention.core.outcome import FailureClass, Outcome
+from s3_retention.core.outcome import FailureClass, Outcome, distinct
 from s3_retention.core.policy import Mode
 from s3_retention.store import kill_switches, policy_versions
 
@@ -106,8 +106,8 @@ class Delivered:
 def _tally(outcomes: Iterable[Outcome]) -> list[tuple[Outcome, int]]:
     """Count equal values by what they are, not by what they say: in the order in which they came."""
     values = list(outcomes)
-    first = {id(one): one for one in values}
-    return [(first[which], num) for which, num in Counter(map(id, values)).items()]
+    num_of = Counter(map(id, values))
+    return [(one, num_of[id(one)]) for one in distinct(values)]
 
 
 def _stop_of(outcome: Outcome) -> Stop:

@@ -82,7 +82,7 @@ class Feed:
         while (chunk_id := self._queue.take(in_flight)) is not None:
             commands = chunks.list_unfinished(self.conn, chunk_id=chunk_id, fence=self.batch.fence)
             if commands:
-                return replace(self._load(commands, chunk_id=chunk_id), is_again=self.batch.fence > 1)
+                return self._load(commands, chunk_id=chunk_id)
         return None
 
     def _list_redriven(self) -> Iterator[Delivery]:
@@ -91,12 +91,13 @@ class Feed:
             self.conn, batch_id=self.batch.batch_id, after_id=after_id
         ):
             after_id = max(command.quarantine_id or 0 for command in commands)
-            yield replace(self._load(commands, chunk_id=None), is_again=True)
+            yield self._load(commands, chunk_id=None)
 
     def _load(self, commands: Sequence[DeleteCommand], *, chunk_id: int | None) -> Delivery:
         # By the time of the last look at the levers: an older one only keeps more.
         now = self._levers.read_at
-        return load_delivery(self.conn, commands, chunk_id=chunk_id, now=now, has_rows=self.has_rows)
+        loaded = load_delivery(self.conn, commands, chunk_id=chunk_id, now=now, has_rows=self.has_rows)
+        return replace(loaded, is_again=loaded.is_redrive or self.batch.fence > 1)
 
     def heed(self, levers: SetLevers) -> None:
         """Heed the holds and pauses in force, known by their sums: what changed reaches what is loaded already."""

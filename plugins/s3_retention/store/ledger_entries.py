@@ -112,7 +112,8 @@ def _settle_chunk(
         lease=lease,
         chunk_id=chunk_id,
         is_whole=is_whole,
-        may_be_there=may_be_there,
+        # While the first fence of a batch stands, nothing of it is settled.
+        may_be_there=may_be_there or batch.fence > 1,
         ids=b"".join(ids),
         # As the text that Postgres reads: the driver looks at each number of a list several times.
         answers="{" + ",".join(map(str, answers)) + "}",
