@@ -53,7 +53,7 @@ class Ledger:
         return self.writer_conninfo
 
     def fresh_ledger(self) -> Ledger:
-        """A new, empty ledger in a database of its own, copied from the template in some 20 ms."""
+        """A new, empty ledger in a database of its own, copied from the template."""
         name = f"{self.database}_{next(self._numbers)}"
         self.postgres.create_database(name, template=TEMPLATE, owner=OWNER)
         return Ledger(self.postgres, name)

@@ -44,7 +44,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    with postgres(tmp_path_factory.mktemp("postgres")) as running:
+    with postgres(tmp_path_factory.mktemp("postgres"), in_memory=True) as running:
         yield running
 
 

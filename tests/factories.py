@@ -277,14 +277,20 @@ class World:
         return self.plan(run)
 
     def delete(
-        self, batch: Any, run: str = "run-1", *, dag: str = CLEANUP, try_number: int = 1
+        self,
+        batch: Any,
+        run: str = "run-1",
+        *,
+        dag: str = CLEANUP,
+        try_number: int = 1,
+        limits: RetryLimits = NO_WAIT,
     ) -> delete.DeleteResult:
         """Deliver a batch."""
         who = Holder(dag, run, "delete", batch.map_index, try_number)
         if self.knows_store:
             self.know_store()
         return delete.run(
-            self.conn, self.gateway, self.policy, batch.batch_id, who, limits=NO_WAIT, rows=self.orphans
+            self.conn, self.gateway, self.policy, batch.batch_id, who, limits=limits, rows=self.orphans
         )
 
     def sweep(

@@ -15,6 +15,7 @@ from s3_retention.core.objects import ObjectRef
 from s3_retention.errors import BatchStoppedError, LeverError
 from s3_retention.s3.limits import RetryLimits
 from s3_retention.steps import delete, hold
+from s3_retention.steps.levers import LOOK_SECONDS
 from s3_retention.store import legal_holds
 from tests.factories import CLEANUP, NAME, ODD_KEYS, REDRIVE, Pages, facts
 from tests.fakes import asked, deleted, faulty_gateway, one_after_another, refusal
@@ -85,29 +86,33 @@ def test_a_hold_that_is_placed_after_the_plan_keeps_its_object_and_is_no_failure
     assert world.planned("run-2").num_kept_by_reason["held"] == 1
 
 
-def test_a_hold_that_is_placed_while_the_batch_runs_reaches_what_is_loaded_already(world: World) -> None:
+@pytest.mark.parametrize(("age", "b"), [(0.0, "deleted"), (LOOK_SECONDS, "kept:held")])
+def test_a_hold_that_is_placed_while_the_batch_runs_reaches_what_is_loaded_once_the_last_look_is_old(
+    world: World, age: float, b: str
+) -> None:
     world.put(A, B, C)
     world = world.under(batch={"parallel": 1})
     (batch,) = world.planned().batches
     world.cut_chunks(1)
-    sent: list[str] = []
+    clock = [0.0]
 
     def delete_objects(**arguments: Any) -> Any:
-        sent.extend(asked(arguments))
-        if len(sent) == 1:
-            # The delivery of B is loaded by now; the look that follows the settle of A sees the hold.
-            outside(
-                world,
-                "INSERT INTO s3_retention.legal_holds (bucket, scope, name, reason) "
-                "VALUES (%s, 'key', %s, 'now')",
-                world.bucket,
-                C,
-            )
+        if asked(arguments) == [A]:
+            # B is at hand by the time that A is back.
+            for key in (B, C):
+                outside(
+                    world,
+                    "INSERT INTO s3_retention.legal_holds (bucket, scope, name, reason) "
+                    "VALUES (%s, 'key', %s, 'now')",
+                    world.bucket,
+                    key,
+                )
+            clock[0] += age
         return world.gateway.client.delete_objects(**arguments)
 
-    world.through(faulty_gateway(world.gateway, delete_objects=delete_objects)).delete(batch)
-    assert sent == [A, B]
-    assert world.outcomes() == {A: "deleted", B: "deleted", C: "kept:held"}
+    faulty = world.through(faulty_gateway(world.gateway, delete_objects=delete_objects))
+    faulty.delete(batch, limits=RetryLimits(clock=lambda: clock[0]))
+    assert world.outcomes() == {A: "deleted", B: b, C: "kept:held"}
 
 
 def test_a_redrive_leaves_what_is_held(world: World) -> None:

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 REPOSITORY = Path(__file__).parents[2]
+only_linux = pytest.mark.skipif(not sandbox.postgres.MEMORY.is_dir(), reason="only Linux has it")
+NOEXEC = getattr(os, "ST_NOEXEC", 0)
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +86,37 @@ def test_a_long_folder_name_does_not_break_the_socket(tmp_path: Path) -> None:
         assert len(f"{running.socket_dir}/.s.PGSQL.5432") <= SOCKET_PATH_LIMIT
         assert value(running.superuser_conninfo(), "SELECT 1") == 1
     assert not running.socket_dir.exists()
+
+
+@only_linux
+@pytest.mark.parametrize(("enough", "is_in_memory"), [(1 << 20, True), (1 << 60, False)])
+def test_the_data_is_in_memory_where_that_is_asked_for_and_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enough: int, is_in_memory: bool
+) -> None:
+    monkeypatch.setattr(sandbox.postgres, "ENOUGH_MEMORY", enough)
+    with postgres(tmp_path, in_memory=True) as running:
+        assert (running.socket_dir.parent == sandbox.postgres.MEMORY) is is_in_memory
+        assert value(running.superuser_conninfo(), "SELECT 1") == 1
+    assert not running.socket_dir.exists()
+
+
+@only_linux
+@pytest.mark.parametrize(
+    ("folder", "num_free", "flags", "has_room"),
+    [
+        (".", 2 << 30, 0, True),
+        (".", (2 << 30) - 1, 0, False),
+        (".", 2 << 30, NOEXEC, False),
+        ("absent", 2 << 30, 0, False),
+    ],
+)
+def test_memory_has_room_where_it_is_there_is_large_enough_and_programs_may_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, num_free: int, flags: int, *, has_room: bool
+) -> None:
+    monkeypatch.setattr(sandbox.postgres, "MEMORY", tmp_path / folder)
+    found = SimpleNamespace(f_bavail=num_free, f_frsize=1, f_flag=flags)
+    monkeypatch.setattr(os, "statvfs", lambda _: found)
+    assert sandbox.postgres._has_room_in_memory() is has_room
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only for root Postgres runs as another user")

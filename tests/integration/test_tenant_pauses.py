@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -11,8 +12,10 @@ from s3_retention.core.holder import Holder
 from s3_retention.core.lever import PauseTenant, ResumeTenant, StopDeletes
 from s3_retention.core.tenant_counts import TenantCounts
 from s3_retention.errors import PlanRefusedError
+from s3_retention.s3.limits import RetryLimits
 from s3_retention.steps import hold, report, simulate
-from s3_retention.store import histories
+from s3_retention.steps.levers import LOOK_SECONDS
+from s3_retention.store import histories, tenant_pauses
 from tests import factories
 from tests.factories import NAME, REDRIVE, World, holder, source_of
 from tests.fakes import asked, faulty_gateway
@@ -170,42 +173,59 @@ def test_a_pause_after_the_plan_keeps_its_objects_alone_and_is_no_failure(shared
     assert shared.clean("run-3").num_by_outcome == {"deleted": 2}
 
 
-def test_a_pause_while_the_batch_runs_reaches_what_is_loaded_already(shared: World) -> None:
+@pytest.mark.parametrize(("age", "b"), [(0.0, "deleted"), (LOOK_SECONDS, "kept:tenant_paused")])
+def test_a_pause_while_the_batch_runs_reaches_what_is_loaded_once_the_last_look_is_old(
+    shared: World, age: float, b: str
+) -> None:
     shared.put(A, B, C)
     shared = shared.under(batch={"parallel": 1})
     (batch,) = shared.planned().batches
-    sent: list[str] = []
+    clock = [0.0]
 
     def delete_objects(**arguments: Any) -> Any:
-        sent.extend(asked(arguments))
-        if len(sent) == 1:
-            # B is loaded by now, and leaves before the look that follows the settle of A sees the pauses.
+        if asked(arguments) == [A]:
+            # B is at hand by the time that A is back.
             pause_from_outside(shared, "b")
             pause_from_outside(shared, "c")
+            clock[0] += age
         return shared.gateway.client.delete_objects(**arguments)
 
-    shared.through(faulty_gateway(shared.gateway, delete_objects=delete_objects)).delete(batch)
-    assert sent == [A, B]
-    assert shared.outcomes() == {A: "deleted", B: "deleted", C: "kept:tenant_paused"}
+    faulty = shared.through(faulty_gateway(shared.gateway, delete_objects=delete_objects))
+    faulty.delete(batch, limits=RetryLimits(clock=lambda: clock[0]))
+    assert shared.outcomes() == {A: "deleted", B: b, C: "kept:tenant_paused"}
 
 
-def test_a_pause_that_is_lifted_while_the_batch_runs_keeps_nothing_more(shared: World) -> None:
+@pytest.mark.parametrize(("age", "b"), [(0.0, "kept:tenant_paused"), (LOOK_SECONDS, "deleted")])
+def test_a_pause_that_is_lifted_while_the_batch_runs_lets_go_once_the_last_look_is_old(
+    shared: World, monkeypatch: pytest.MonkeyPatch, age: float, b: str
+) -> None:
     shared.put(A, B, C)
     shared = shared.under(batch={"parallel": 1})
     (batch,) = shared.planned().batches
     for number, tenant in enumerate("bc"):
         pause(shared, tenant, run=f"pause-{number}")
+    clock, is_loaded = [0.0], Event()
+    find_paused = tenant_pauses.find_paused
+
+    def find(*args: Any, **kwargs: Any) -> frozenset[str]:
+        found = find_paused(*args, **kwargs)
+        if found == {"b"}:
+            is_loaded.set()
+        return found
 
     def delete_objects(**arguments: Any) -> Any:
         if asked(arguments) == [A]:
+            assert is_loaded.wait(60)
             shared.root.execute(
                 "UPDATE s3_retention.tenant_pauses SET lifted_by = 'bob', lifted_at = now(), lift_reason = 'over'"
             )
+            clock[0] += age
         return shared.gateway.client.delete_objects(**arguments)
 
-    shared.through(faulty_gateway(shared.gateway, delete_objects=delete_objects)).delete(batch)
-    # What is loaded already, too.
-    assert shared.outcomes() == {A: "deleted", B: "deleted", C: "deleted"}
+    monkeypatch.setattr(tenant_pauses, "find_paused", find)
+    faulty = shared.through(faulty_gateway(shared.gateway, delete_objects=delete_objects))
+    faulty.delete(batch, limits=RetryLimits(clock=lambda: clock[0]))
+    assert shared.outcomes() == {A: "deleted", B: b, C: "deleted"}
 
 
 def test_a_kill_switch_stops_a_batch_that_a_pause_would_let_go_on(shared: World) -> None:
