@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tests.factories import World
 
 A, B, C = (f"exports/2020-01/{name}.json" for name in "abc")
+KEYS = [f"exports/2020-01/{name}.json" for name in "abcde"]
 PATIENCE = 20.0
 
 
@@ -75,6 +77,40 @@ def test_a_ledger_that_goes_away_before_the_next_load_leaves_no_answer_unsettled
     with pytest.raises(LedgerUnavailableError):
         world.delete(batch)
     assert world.outcomes() == {A: "deleted"}
+
+
+class _Watched(list[Any]):
+    """A list of which can be told whether anyone holds it still."""
+
+
+def test_what_is_settled_is_not_held_while_the_next_is_loaded(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, batch = planned(world, *KEYS, parallel=1)
+    loaded: list[weakref.ref[_Watched]] = []
+    sent = [threading.Event() for _ in KEYS]
+    held: list[int] = []
+    load = chunks.list_unfinished
+
+    def load_watched(*args: Any, **named: Any) -> Any:
+        if len(loaded) > 1:
+            # Its thread has let the one before go by then, which is settled.
+            assert sent[len(loaded) - 1].wait(PATIENCE)
+            held.append(sum(one() is not None for one in loaded))
+        commands = _Watched(load(*args, **named))
+        loaded.append(weakref.ref(commands))
+        return commands
+
+    def delete_objects(**arguments: Any) -> Any:
+        (key,) = asked(arguments)
+        sent[KEYS.index(key)].set()
+        return world.gateway.client.delete_objects(**arguments)
+
+    monkeypatch.setattr(chunks, "list_unfinished", load_watched)
+    result = world.through(faulty_gateway(world.gateway, delete_objects=delete_objects)).delete(batch)
+    assert result.num_by_outcome == {"deleted": len(KEYS)}
+    # The one that is at the store.
+    assert held == [1] * (len(KEYS) - 2)
 
 
 def test_what_a_probe_found_lets_others_go_before_its_own_delivery_is_back(world: World) -> None:
