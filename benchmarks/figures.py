@@ -81,10 +81,9 @@ def of_listings(pairs: Sequence[tuple[float, float]]) -> Figures:
     return {"plan_vs_listing": median(planned / listed for listed, planned in pairs)}
 
 
-def of_airflow(seconds: Sequence[float], rows: Sequence[Row]) -> Figures:
-    """Compare a run through Airflow with the same steps outside it: by ETag, as the package deletes."""
-    outside = median(row.wall for row in rows if row.name == OURS_CONDITIONAL)
-    return {"airflow_overhead": median(seconds) / outside}
+def of_airflow(pairs: Sequence[tuple[float, float]]) -> Figures:
+    """Compare a run through Airflow with the same steps outside it; ``pairs`` are seconds outside and through."""
+    return {"airflow_overhead": median(through / outside for outside, through in pairs)}
 
 
 def _ratio(rows: Sequence[Row], peer: str, ours: str) -> float:

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from benchmarks.bed import require_empty
+from benchmarks.bed import require_empty, run_ours
 from benchmarks.bucket import BUCKET
+from benchmarks.contest import sums
 from benchmarks.policy import DAG_ID, FIELDS, NAME
 from sandbox.stack import stack
 
@@ -35,6 +36,25 @@ def run_through_airflow(seed: Seed, folder: Path) -> float:
         told = airflow.get(f"/dags/{DAG_ID}/dagRuns/{run_id}")
         ended, started = (datetime.fromisoformat(told[name]) for name in ("end_date", "start_date"))
         return (ended - started).total_seconds()
+
+
+def pair_with_airflow(seed: Seed, folder: Path, number: int) -> tuple[float, float]:
+    """Clean the bucket by the steps alone, by ETag as the package does it, and through Airflow: seconds of both.
+
+    They run one after the other, in turns: how quick a machine is changes within minutes.
+    """
+
+    def outside() -> float:
+        steps, _ = run_ours(seed, folder / f"outside-{number}")
+        return sums(steps)[0]
+
+    def through() -> float:
+        return run_through_airflow(seed, folder / f"airflow-{number}")
+
+    if number % 2:
+        seconds = through()
+        return outside(), seconds
+    return outside(), through()
 
 
 @contextmanager
