@@ -180,7 +180,8 @@ def _take_in(
 ) -> None:
     # All is settled before anything that broke is raised: the store has acted on it. Each is let go with that: the next
     # ones take its place in memory, and are not held beside it.
-    for future in list(came_back):
+    while came_back:
+        future = next(iter(came_back))
         delivery = came_back.pop(future)
         if future.exception() is None:
             settle = partial(_settle, conn, batch, delivery, future.result(), store, holder, lease, levers)
